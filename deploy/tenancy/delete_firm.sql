@@ -1,0 +1,50 @@
+-- Deploy citeledger:tenancy/delete_firm to pg
+-- requires: tenancy/firms
+-- requires: tenancy/acting_firm
+-- requires: ledger/chats
+
+begin;
+
+set local role citeledger_owner;
+
+create function citeledger.delete_firm(
+  p_firm_id uuid
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_outer text;
+begin
+  -- Locked first: no session can add a row to the firm while it goes.
+  perform from citeledger.firms as f where f.id = p_firm_id for update;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'firm not found',
+      detail = 'No firm has the id p_firm_id.',
+      hint = 'List the firms with citeledger.firm_ids.';
+  end if;
+
+  -- Everything of a tenant hangs on its firm by cascading foreign keys. The chats go first: else a
+  -- verdict that was written in this transaction would be checked against a message that is gone.
+  v_outer := citeledger_private.enter_firm(p_firm_id);
+  delete from citeledger.chats as c where c.firm_id = p_firm_id;
+  perform citeledger_private.leave_firm(v_outer);
+  delete from citeledger.firms as f where f.id = p_firm_id;
+end
+$$;
+
+comment on function citeledger.delete_firm(uuid) is
+  'Erases a firm and every row of it in every table, sealed turns included. It cannot be undone. '
+  'Locks every row of the firm until the transaction ends. For citeledger_admin. Errors: P0002 '
+  'when there is no such firm.';
+
+revoke all on function citeledger.delete_firm(uuid) from public;
+grant execute on function citeledger.delete_firm(uuid) to citeledger_admin;
+
+commit;

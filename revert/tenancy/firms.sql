@@ -1,0 +1,9 @@
+-- Revert citeledger:tenancy/firms from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop table citeledger.firms;
+
+commit;
