@@ -1,0 +1,101 @@
+-- Deploy citeledger:ledger/assemble_set to pg
+-- requires: ledger/entry_values
+-- requires: ledger/keep_revisions
+
+begin;
+
+set local role citeledger_owner;
+
+create function citeledger_private.assemble_set(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[] default null
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_had_entries boolean;
+  v_written integer;
+begin
+  -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
+  -- to refresh.
+  v_had_entries := exists (
+    select
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_id = any(p_message_ids)
+  );
+
+  with written as (
+    insert into citeledger.citation_ledger_entry (
+      firm_id, project_id, chat_id, message_id,
+      source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
+      verification_status, confidence, provider, retrieved_at
+    )
+    select
+      p_firm_id, v.project_id, v.chat_id, v.message_id,
+      v.source_kind, v.message_citation_id, v.message_caselaw_citation_id, v.message_tool_source_id,
+      v.verification_status, v.confidence, v.provider, v.retrieved_at
+    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as v
+    on conflict do nothing
+    returning id
+  )
+  select count(*) into v_written from written;
+
+  if not v_had_entries then
+    return v_written;
+  end if;
+
+  -- One indexed equality for each kind of source, never an OR over the three keys. The replaced
+  -- values are kept by the ledger's own trigger.
+  with due as materialized (
+    select *
+    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  paired as (
+    select e.id as entry_id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    union all
+    select e.id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    union all
+    select e.id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+  )
+  update citeledger.citation_ledger_entry as e
+  set
+    source_kind = d.source_kind,
+    verification_status = d.verification_status,
+    confidence = d.confidence,
+    provider = d.provider,
+    retrieved_at = d.retrieved_at
+  from paired as p
+  join due as d on d.source_id = p.source_id
+  where e.firm_id = p_firm_id
+    and e.id = p.entry_id
+    and (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+      is distinct from
+      (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  return v_written;
+end
+$$;
+
+comment on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) is
+  'Writes the missing ledger entries of the given turns and refreshes those that no longer mirror '
+  'their source, all at once; returns how many are new. p_source_ids limits it to those sources; '
+  'null means all of them. The caller holds the lock of every turn.';
+
+revoke all on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) from public;
+
+commit;

@@ -1,0 +1,110 @@
+-- Deploy citeledger:ledger/message_caselaw_citations to pg
+-- requires: ledger/messages
+
+begin;
+
+set local role citeledger_owner;
+
+create table citeledger.message_caselaw_citations (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  opinion_id bigint not null,
+  cluster_id bigint not null,
+  source_offset_start integer,
+  source_offset_end integer,
+  source_text text not null,
+  verified boolean not null default false,
+  verification_method text,
+  verification_confidence double precision,
+  partial boolean not null default false,
+  created_at timestamptz not null default clock_timestamp(),
+  constraint message_caselaw_citations_pkey primary key (firm_id, id),
+  constraint message_caselaw_citations_message_source_key unique (firm_id, message_id, id),
+  constraint message_caselaw_citations_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint message_caselaw_citations_offsets_are_a_range check (
+    (source_offset_start is null) = (source_offset_end is null)
+    and source_offset_start >= 0
+    and source_offset_end > source_offset_start
+  ),
+  constraint message_caselaw_citations_method_is_known check (
+    verification_method in (
+      'exact_match', 'tolerant_match', 'paraphrase_judge', 'ensemble_strict', 'ensemble_majority',
+      'failed'
+    )
+  ),
+  constraint message_caselaw_citations_confidence_is_a_share check (
+    verification_confidence >= 0 and verification_confidence <= 1
+  ),
+  constraint message_caselaw_citations_verified_names_method check (
+    not verified or verification_method is not null
+  )
+);
+
+alter table citeledger.message_caselaw_citations enable row level security;
+alter table citeledger.message_caselaw_citations force row level security;
+
+create policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.message_caselaw_citations is
+  'Citations of court opinions that a turn made, by CourtListener''s numbers. Record failed ones '
+  'too, as verified = false: the gate cannot see a citation that nobody recorded.';
+comment on column citeledger.message_caselaw_citations.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.message_caselaw_citations.id is 'The citation.';
+comment on column citeledger.message_caselaw_citations.message_id is 'The turn that made it.';
+comment on column citeledger.message_caselaw_citations.opinion_id is
+  'CourtListener''s number of the opinion.';
+comment on column citeledger.message_caselaw_citations.cluster_id is
+  'CourtListener''s number of the cluster, the case that the opinion belongs to.';
+comment on column citeledger.message_caselaw_citations.source_offset_start is
+  'First character of the quote, in Unicode code points from 0, in the opinion''s text; or null.';
+comment on column citeledger.message_caselaw_citations.source_offset_end is
+  'One past the last character of the quote, counted alike; null exactly when the start is.';
+comment on column citeledger.message_caselaw_citations.source_text is
+  'The quote, as the turn gave it.';
+comment on column citeledger.message_caselaw_citations.verified is
+  'Whether the method of verification found the quote to hold.';
+comment on column citeledger.message_caselaw_citations.verification_method is
+  'How it was verified: exact_match, tolerant_match, paraphrase_judge, ensemble_strict, '
+  'ensemble_majority or failed; null when nobody has tried.';
+comment on column citeledger.message_caselaw_citations.verification_confidence is
+  'The verifier''s confidence, 0 to 1, or null.';
+comment on column citeledger.message_caselaw_citations.partial is
+  'Whether only a part of the opinion''s text was to be had for the verification.';
+comment on column citeledger.message_caselaw_citations.created_at is
+  'When it was recorded, by the clock; the ledger takes it as the time of retrieval.';
+comment on constraint message_caselaw_citations_pkey on citeledger.message_caselaw_citations is
+  'A citation is known within its firm.';
+comment on constraint message_caselaw_citations_message_source_key
+  on citeledger.message_caselaw_citations is
+  'Lets a ledger entry reference turn and citation at once, so that it cannot mix two turns. '
+  'Serves the citations of a turn and the referencing side of '
+  'message_caselaw_citations_message_fkey.';
+comment on constraint message_caselaw_citations_message_fkey
+  on citeledger.message_caselaw_citations is
+  'A citation goes with its turn.';
+comment on constraint message_caselaw_citations_offsets_are_a_range
+  on citeledger.message_caselaw_citations is
+  'Offsets are both there or both absent, start at 0 or later, and end after they start.';
+comment on constraint message_caselaw_citations_method_is_known
+  on citeledger.message_caselaw_citations is
+  'One of the six methods, or null.';
+comment on constraint message_caselaw_citations_confidence_is_a_share
+  on citeledger.message_caselaw_citations is
+  'From 0 to 1, or null; NaN is neither.';
+comment on constraint message_caselaw_citations_verified_names_method
+  on citeledger.message_caselaw_citations is
+  'What is verified says by which method.';
+comment on policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.message_caselaw_citations from public;
+grant select, insert, delete on table citeledger.message_caselaw_citations to citeledger_app;
+grant update (verified, verification_method, verification_confidence)
+  on table citeledger.message_caselaw_citations to citeledger_app;
+
+commit;

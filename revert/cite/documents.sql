@@ -1,0 +1,9 @@
+-- Revert citeledger:cite/documents from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop table citeledger.documents;
+
+commit;

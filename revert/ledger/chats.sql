@@ -1,0 +1,9 @@
+-- Revert citeledger:ledger/chats from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop table citeledger.chats;
+
+commit;

@@ -1,0 +1,9 @@
+-- Revert citeledger:ledger/citation_ledger_entry from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop table citeledger.citation_ledger_entry;
+
+commit;
