@@ -1,0 +1,145 @@
+-- Deploy citeledger:gate/finalize_turn to pg
+-- requires: gate/message_triggers
+-- requires: gate/source_triggers
+
+begin;
+
+set local role citeledger_owner;
+
+create function citeledger.finalize_turn(
+  p_message_id uuid
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_role text;
+  v_finalized_at timestamptz;
+  v_locked boolean;
+  v_entries_before bigint;
+  v_entries_written bigint;
+  v_gate jsonb;
+  v_failures jsonb;
+begin
+  -- Nearly always the message is free. Waiting for it in a guard would cost every turn a multixact:
+  -- a lock of a subtransaction, then an update of its parent.
+  select m.role, m.finalized_at
+  into v_role, v_finalized_at
+  from citeledger.messages as m
+  where m.firm_id = v_firm_id and m.id = p_message_id
+  for no key update skip locked;
+  v_locked := found;
+
+  if not v_locked then
+    begin
+      select m.role, m.finalized_at
+      into v_role, v_finalized_at
+      from citeledger.messages as m
+      where m.firm_id = v_firm_id and m.id = p_message_id
+      for no key update;
+      v_locked := found;
+    exception
+      when lock_not_available or deadlock_detected then
+        perform citeledger_private.log_failure(
+          v_firm_id, array[p_message_id], 'lock', sqlstate
+        );
+        return jsonb_build_object(
+          'message_id', p_message_id,
+          'finalized', false,
+          'entries_written', 0,
+          'gate', null,
+          'failures', jsonb_build_array(jsonb_build_object('stage', 'lock', 'sqlstate', sqlstate))
+        );
+    end;
+  end if;
+
+  if not v_locked or v_role <> 'assistant' then
+    return jsonb_build_object(
+      'message_id', p_message_id,
+      'finalized', false,
+      'entries_written', 0,
+      'gate', null,
+      'failures', '[]'::jsonb
+    );
+  end if;
+
+  -- What is only read for the report has guards too: a broken table must not break the turn.
+  begin
+    select count(*)
+    into v_entries_before
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = v_firm_id and e.message_id = p_message_id;
+  exception
+    when others then
+      v_entries_before := 0;
+  end;
+
+  if v_finalized_at is null then
+    -- The trigger of messages does the work, as for everybody else who sets finalized_at.
+    update citeledger.messages as m
+    set finalized_at = clock_timestamp()
+    where m.firm_id = v_firm_id and m.id = p_message_id;
+  else
+    perform citeledger_private.settle(v_firm_id, array[p_message_id]);
+  end if;
+
+  begin
+    select count(*) - v_entries_before
+    into v_entries_written
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = v_firm_id and e.message_id = p_message_id;
+
+    select to_jsonb(g) - 'firm_id'
+    into v_gate
+    from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = v_firm_id and g.message_id = p_message_id;
+
+    select
+      coalesce(
+        jsonb_agg(
+          jsonb_build_object('stage', f.stage, 'sqlstate', f.sqlstate) order by f.failed_at, f.id
+        ),
+        '[]'
+      )
+    into v_failures
+    from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id;
+  exception
+    when others then
+      v_failures := jsonb_build_array(
+        jsonb_build_object('stage', 'report', 'sqlstate', sqlstate)
+      );
+  end;
+
+  return jsonb_build_object(
+    'message_id', p_message_id,
+    'finalized', true,
+    'entries_written', coalesce(v_entries_written, 0),
+    'gate', v_gate,
+    'failures', v_failures
+  );
+end
+$$;
+
+comment on function citeledger.finalize_turn(uuid) is
+  'Finalizes the turn p_message_id: sets finalized_at if it is null, assembles its ledger, records '
+  'its verdict. Called again, it assembles and counts again. Returns {"message_id", "finalized", '
+  '"entries_written", "gate", "failures"}: finalized is false for a message that is unknown, not '
+  'the assistant''s, or busy; gate is the verdict''s row less firm_id, or null; failures lists '
+  '{"stage", "sqlstate"}. It never raises because a step failed: the failure is logged in '
+  'finalize_failure and warned about, an old verdict is withdrawn, and finalize_pending tries '
+  'again. Under repeatable read or serializable no verdict is recorded (stage isolation). Locks '
+  'the message until the transaction ends. For citeledger_app. Errors that pass: 57014 (cancel, '
+  'timeouts), 40001 (run the transaction again), and what a deferred constraint raises at commit. '
+  'Call it in a savepoint, or in a transaction of its own, where the turn must survive those.';
+
+revoke all on function citeledger.finalize_turn(uuid) from public;
+grant execute on function citeledger.finalize_turn(uuid) to citeledger_app;
+grant execute on function citeledger.finalize_turn(uuid) to citeledger_admin;
+
+commit;

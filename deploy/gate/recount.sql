@@ -1,0 +1,97 @@
+-- Deploy citeledger:gate/recount to pg
+-- requires: gate/verification_tier
+-- requires: ledger/citation_ledger_entry
+
+begin;
+
+set local role citeledger_owner;
+
+create function citeledger_private.recount(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns table (
+  message_id uuid,
+  chat_id uuid,
+  project_id uuid,
+  pass_count integer,
+  supported_count integer,
+  fail_count integer,
+  unrecognized_count integer,
+  confidence double precision,
+  unrecognized_statuses text[]
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select
+    m.id,
+    m.chat_id,
+    c.project_id,
+    counted.pass_count,
+    counted.supported_count,
+    -- A citation without an entry resolves to nothing. An entry's citation is of the same turn and
+    -- has no other entry, so the difference of the counts is exactly those.
+    (counted.fail_count
+      + (
+        select count(*)
+        from citeledger.message_citations as s
+        where s.firm_id = p_firm_id and s.message_id = m.id
+      )
+      + (
+        select count(*)
+        from citeledger.message_caselaw_citations as s
+        where s.firm_id = p_firm_id and s.message_id = m.id
+      )
+      - counted.citation_entries)::integer,
+    counted.unrecognized_count,
+    counted.confidence,
+    counted.unrecognized_statuses
+  from citeledger.messages as m
+  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  cross join lateral (
+    select
+      coalesce(sum(t.entries) filter (where t.tier = 'pass'), 0)::integer as pass_count,
+      coalesce(sum(t.entries) filter (where t.tier = 'supported'), 0)::integer as supported_count,
+      coalesce(sum(t.entries) filter (where t.tier = 'fail'), 0)::integer as fail_count,
+      coalesce(sum(t.entries) filter (where t.tier is null), 0)::integer as unrecognized_count,
+      coalesce(sum(t.citation_entries), 0) as citation_entries,
+      -- As numeric: a mean over double precision depends on the order of the rows.
+      (sum(t.confidence) filter (where t.tier in ('pass', 'supported', 'fail'))
+        / nullif(sum(t.confidences) filter (where t.tier in ('pass', 'supported', 'fail')), 0)
+      )::double precision as confidence,
+      array_agg(t.verification_status order by t.verification_status collate "C")
+        filter (where t.tier is null) as unrecognized_statuses
+    from (
+      select
+        e.verification_status,
+        citeledger.verification_tier(e.verification_status) as tier,
+        count(*) as entries,
+        count(*) filter (where e.message_tool_source_id is null) as citation_entries,
+        sum(e.confidence::numeric) as confidence,
+        count(e.confidence) as confidences
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = p_firm_id and e.message_id = m.id
+      group by e.verification_status
+    ) as t
+  ) as counted
+  where m.firm_id = p_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant';
+end
+$$;
+
+comment on function citeledger_private.recount(uuid, uuid[]) is
+  'What the ledger of the given turns says now: one row for each message that is the assistant''s. '
+  'fail_count includes the citations that have no entry. unrecognized_statuses: the distinct '
+  'statuses that verification_tier does not know, or null.';
+
+revoke all on function citeledger_private.recount(uuid, uuid[]) from public;
+
+commit;

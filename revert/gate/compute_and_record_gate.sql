@@ -1,0 +1,9 @@
+-- Revert citeledger:gate/compute_and_record_gate from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger.compute_and_record_gate(uuid);
+
+commit;

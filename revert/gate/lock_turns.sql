@@ -1,0 +1,9 @@
+-- Revert citeledger:gate/lock_turns from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger_private.lock_turns(uuid, uuid[]);
+
+commit;

@@ -1,0 +1,9 @@
+-- Revert citeledger:gate/record_gates from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger_private.record_gates(uuid, uuid[]);
+
+commit;

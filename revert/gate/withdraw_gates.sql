@@ -1,0 +1,10 @@
+-- Revert citeledger:gate/withdraw_gates from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger_private.withdraw_gates(uuid, uuid[], text, text);
+drop function citeledger_private.log_failure(uuid, uuid[], text, text);
+
+commit;

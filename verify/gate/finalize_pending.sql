@@ -1,0 +1,21 @@
+-- Verify citeledger:gate/finalize_pending on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger.finalize_pending(integer)', $facts$
+  arguments p_limit integer DEFAULT 1000
+  grant execute to citeledger_admin
+  grant execute to citeledger_app
+  language plpgsql
+  owner citeledger_owner
+  parallel unsafe
+  returns integer
+  security definer
+  set search_path=pg_catalog, pg_temp
+  volatile
+$facts$);
+
+rollback;
