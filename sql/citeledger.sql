@@ -1,0 +1,3991 @@
+-- citeledger 0.1.0: the whole schema, made from sqitch.plan by tools/build_sql.py. Do not edit.
+--
+-- psql -X -v ON_ERROR_STOP=1 -1 -f sql/citeledger.sql
+--
+-- Run it as the owner of the database, who needs CREATEROLE where the citeledger roles are absent.
+-- The whole file is one transaction (-1): the next statement fails where there is none.
+
+savepoint citeledger_needs_one_transaction;
+release savepoint citeledger_needs_one_transaction;
+
+-- tenancy/roles
+
+-- Roles belong to the whole cluster, so they may already be here from another database. Runs as the
+-- deployer, who needs CREATEROLE only for a role that is absent. Everything later runs as
+-- citeledger_owner, which is why the deployer must be able to SET ROLE to it.
+do $$
+declare
+  v_role record;
+  v_can_become_owner boolean;
+begin
+  for v_role in
+    select *
+    from (values
+      (1, 'citeledger_owner',
+        'Owns every object of citeledger; never a superuser, never exempt from row security.'),
+      (2, 'citeledger_reader',
+        'May execute what only reads and checks for itself: traces and citations. No table.'),
+      (3, 'citeledger_app',
+        'What an application writes in a turn or an ingest. Member of citeledger_reader.'),
+      (4, 'citeledger_admin',
+        'Onboards and erases firms, keeps walls, repairs. Member of citeledger_app.')
+    ) as r (position, name, meaning)
+    order by r.position
+  loop
+    if not exists (select from pg_catalog.pg_roles as r where r.rolname = v_role.name) then
+      begin
+        execute pg_catalog.format(
+          'create role %I nologin nosuperuser nocreatedb nocreaterole noreplication nobypassrls',
+          v_role.name
+        );
+        execute pg_catalog.format('comment on role %I is %L', v_role.name, v_role.meaning);
+      exception
+        -- Another database of this cluster is being deployed at this moment.
+        when duplicate_object or unique_violation then
+          null;
+      end;
+    end if;
+  end loop;
+
+  if exists (
+    select
+    from pg_catalog.pg_roles as r
+    where r.rolname in (
+        'citeledger_owner', 'citeledger_reader', 'citeledger_app', 'citeledger_admin')
+      and (r.rolsuper or r.rolbypassrls or r.rolcanlogin)
+  ) then
+    raise exception using
+      errcode = '55000',
+      message = 'a citeledger role exists with attributes that it must not have',
+      detail = 'citeledger roles must be NOLOGIN, NOSUPERUSER and NOBYPASSRLS.',
+      hint = 'Have an administrator ALTER or DROP the role, then deploy again.';
+  end if;
+
+  if not pg_catalog.pg_has_role('citeledger_app', 'citeledger_reader', 'member') then
+    grant citeledger_reader to citeledger_app;
+  end if;
+  if not pg_catalog.pg_has_role('citeledger_admin', 'citeledger_app', 'member') then
+    grant citeledger_app to citeledger_admin;
+  end if;
+
+  -- From PostgreSQL 16 on, whoever creates a role is its member but cannot SET ROLE to it.
+  if pg_catalog.current_setting('server_version_num')::integer >= 160000 then
+    v_can_become_owner := pg_catalog.pg_has_role(current_user, 'citeledger_owner', 'SET')
+      and pg_catalog.pg_has_role(current_user, 'citeledger_owner', 'USAGE');
+  else
+    v_can_become_owner := pg_catalog.pg_has_role(current_user, 'citeledger_owner', 'USAGE');
+  end if;
+  if not v_can_become_owner then
+    begin
+      execute pg_catalog.format('grant citeledger_owner to %I', current_user);
+    exception
+      when insufficient_privilege then
+        raise exception using
+          errcode = '42501',
+          message = 'the deployer cannot become citeledger_owner',
+          detail = 'The role citeledger_owner exists, and the deployer may not grant it to itself.',
+          hint = 'Have an administrator run: grant citeledger_owner to the deploying role.';
+    end;
+  end if;
+end
+$$;
+
+reset role;
+
+-- tenancy/schemas
+
+-- As the deployer: CREATE on the database is the deployer's, not the owner role's.
+create schema citeledger authorization citeledger_owner;
+create schema citeledger_private authorization citeledger_owner;
+
+set local role citeledger_owner;
+
+comment on schema citeledger is
+  'citeledger: the ledger of the sources that assistant turns used, and the verdict of each turn. '
+  'Tables and public functions; every access is granted by name, none to PUBLIC.';
+comment on schema citeledger_private is
+  'citeledger: helpers and trigger functions. No role but the owner may look names up in it.';
+
+-- A new function is executable by PUBLIC unless told otherwise; here none ever is, not even for the
+-- moment between its creation and its revoke, and not after it was dropped and created again.
+alter default privileges for role citeledger_owner revoke execute on functions from public;
+alter default privileges for role citeledger_owner revoke usage on types from public;
+
+grant usage on schema citeledger to citeledger_reader;
+grant usage on schema citeledger to citeledger_app;
+grant usage on schema citeledger to citeledger_admin;
+
+reset role;
+
+-- ops/describe_relation
+
+set local role citeledger_owner;
+
+create function citeledger_private.describe_relation(
+  p_relation regclass
+)
+returns setof text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select format('owner %s', pg_get_userbyid(c.relowner))
+  from pg_class as c
+  where c.oid = p_relation
+  union all
+  select format(
+    'row security %s',
+    case
+      when c.relrowsecurity and c.relforcerowsecurity then 'forced'
+      when c.relrowsecurity then 'enabled'
+      else 'off'
+    end
+  )
+  from pg_class as c
+  where c.oid = p_relation
+  union all
+  select concat_ws(
+    ' ',
+    'column', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+    case when a.attnotnull then 'not null' end,
+    case
+      when a.attgenerated = 's' then 'generated ' || pg_get_expr(d.adbin, d.adrelid)
+      else 'default ' || pg_get_expr(d.adbin, d.adrelid)
+    end
+  )
+  from pg_attribute as a
+  left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+  where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
+  union all
+  -- Since PostgreSQL 18 not null is a constraint too; the column's line says it on every version.
+  select concat_ws(' ', 'constraint', quote_ident(k.conname), pg_get_constraintdef(k.oid))
+  from pg_constraint as k
+  where k.conrelid = p_relation and k.contype <> 'n'
+  union all
+  select concat_ws(
+    ' ',
+    'index', pg_get_indexdef(i.indexrelid), case when not i.indisvalid then 'invalid' end
+  )
+  from pg_index as i
+  where i.indrelid = p_relation
+    and not exists (select from pg_constraint as k where k.conindid = i.indexrelid
+      and k.contype in ('p', 'u', 'x'))
+  union all
+  select concat_ws(
+    ' ',
+    'trigger', pg_get_triggerdef(t.oid),
+    case t.tgenabled
+      when 'O' then null
+      when 'D' then 'disabled'
+      when 'R' then 'enabled for replicas only'
+      else 'enabled always'
+    end
+  )
+  from pg_trigger as t
+  where t.tgrelid = p_relation and not t.tgisinternal
+  union all
+  select concat_ws(
+    ' ',
+    'policy', quote_ident(p.polname),
+    case when p.polpermissive then 'permissive' else 'restrictive' end,
+    'for',
+    case p.polcmd
+      when '*' then 'all'
+      when 'r' then 'select'
+      when 'a' then 'insert'
+      when 'w' then 'update'
+      else 'delete'
+    end,
+    'to',
+    (
+      select string_agg(
+        case when r.role = 0 then 'public' else pg_get_userbyid(r.role)::text end, ', '
+        order by r.role
+      )
+      from unnest(p.polroles) as r (role)
+    ),
+    'using ' || pg_get_expr(p.polqual, p.polrelid),
+    'with check ' || pg_get_expr(p.polwithcheck, p.polrelid)
+  )
+  from pg_policy as p
+  where p.polrelid = p_relation
+  union all
+  select format(
+    'grant %s to %s',
+    string_agg(lower(g.privilege_type), ', ' order by g.privilege_type collate "C"),
+    case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+  )
+  from pg_class as c
+  cross join lateral aclexplode(c.relacl) as g
+  where c.oid = p_relation and g.grantee <> c.relowner
+  group by g.grantee
+  union all
+  select format(
+    'grant %s (%s) to %s',
+    lower(g.privilege_type),
+    string_agg(quote_ident(a.attname), ', ' order by a.attname collate "C"),
+    case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+  )
+  from pg_attribute as a
+  join pg_class as c on c.oid = a.attrelid
+  cross join lateral aclexplode(a.attacl) as g
+  where a.attrelid = p_relation
+    and a.attnum > 0
+    and not a.attisdropped
+    and g.grantee <> c.relowner
+  group by g.grantee, g.privilege_type
+  union all
+  select 'uncommented ' || o.what
+  from (
+    select 'table', 'pg_class'::regclass, p_relation::oid, 0
+    union all
+    select 'column ' || quote_ident(a.attname), 'pg_class'::regclass, a.attrelid, a.attnum
+    from pg_attribute as a
+    where a.attrelid = p_relation and a.attnum > 0 and not a.attisdropped
+    union all
+    select 'constraint ' || quote_ident(k.conname), 'pg_constraint'::regclass, k.oid, 0
+    from pg_constraint as k
+    where k.conrelid = p_relation and k.contype <> 'n'
+    union all
+    select 'index ' || quote_ident(c.relname), 'pg_class'::regclass, c.oid, 0
+    from pg_index as i
+    join pg_class as c on c.oid = i.indexrelid
+    where i.indrelid = p_relation
+      and not exists (select from pg_constraint as k where k.conindid = i.indexrelid
+        and k.contype in ('p', 'u', 'x'))
+    union all
+    select 'trigger ' || quote_ident(t.tgname), 'pg_trigger'::regclass, t.oid, 0
+    from pg_trigger as t
+    where t.tgrelid = p_relation and not t.tgisinternal
+    union all
+    select 'policy ' || quote_ident(p.polname), 'pg_policy'::regclass, p.oid, 0
+    from pg_policy as p
+    where p.polrelid = p_relation
+  ) as o (what, class_id, object_id, column_number)
+  where not exists (
+    select
+    from pg_description as d
+    where d.classoid = o.class_id
+      and d.objoid = o.object_id
+      and d.objsubid = o.column_number
+      and d.description ~ '[^[:space:]]'
+  );
+end
+$$;
+
+comment on function citeledger_private.describe_relation(regclass) is
+  'What a table is, a line for each fact: owner, row security, columns, constraints, indexes, '
+  'triggers, policies, grants to others than the owner, and what of it has no comment. The same on '
+  'every PostgreSQL version. Source: the system catalogs.';
+
+revoke all on function citeledger_private.describe_relation(regclass) from public;
+
+reset role;
+
+-- ops/describe_function
+
+set local role citeledger_owner;
+
+create function citeledger_private.describe_function(
+  p_function regprocedure
+)
+returns setof text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select line.line
+  from pg_proc as f
+  join pg_language as l on l.oid = f.prolang
+  cross join lateral (
+    values
+      (format('owner %s', pg_get_userbyid(f.proowner))),
+      (format('arguments %s', coalesce(nullif(pg_get_function_arguments(f.oid), ''), 'none'))),
+      (format('returns %s', pg_get_function_result(f.oid))),
+      (format('language %s', l.lanname)),
+      (case f.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end),
+      (case f.proparallel
+        when 's' then 'parallel safe' when 'r' then 'parallel restricted' else 'parallel unsafe' end),
+      (case when f.prosecdef then 'security definer' else 'security invoker' end),
+      (format('set %s', coalesce(array_to_string(f.proconfig, '; '), 'nothing'))),
+      (case when f.proisstrict then 'strict' end)
+  ) as line (line)
+  where f.oid = p_function and line.line is not null
+  union all
+  -- Null is the built-in default, which lets PUBLIC execute.
+  select format(
+    'grant execute to %s',
+    case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+  )
+  from pg_proc as f
+  cross join lateral aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) as g
+  where f.oid = p_function and g.grantee <> f.proowner
+  union all
+  select 'uncommented'
+  where coalesce(obj_description(p_function, 'pg_proc'), '') !~ '[^[:space:]]';
+end
+$$;
+
+comment on function citeledger_private.describe_function(regprocedure) is
+  'What a function is, a line for each fact: owner, arguments, result, language, volatility, '
+  'parallel label, security, settings, who else than the owner may execute it, and whether it has '
+  'no comment. The same on every PostgreSQL version. Source: the system catalogs.';
+
+revoke all on function citeledger_private.describe_function(regprocedure) from public;
+
+reset role;
+
+-- ops/verify_object
+
+set local role citeledger_owner;
+
+create function citeledger_private.verify_lines(
+  p_object text,
+  p_found text[],
+  p_expected text,
+  p_closed text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_expected text[];
+  v_found text[];
+  v_missing text[];
+  v_unexpected text[];
+begin
+  -- A line that is indented by four or more blanks continues the one before.
+  v_expected := array(
+    select regexp_replace(btrim(l.line), '\s+', ' ', 'g')
+    from string_to_table(regexp_replace(p_expected, E'\n {4,}', ' ', 'g'), E'\n') as l (line)
+    where btrim(l.line) <> ''
+  );
+  v_found := array(
+    select regexp_replace(f.line, '\s+', ' ', 'g') from unnest(p_found) as f (line)
+  );
+  v_missing := array(select unnest(v_expected) except select unnest(v_found) order by 1);
+  v_unexpected := array(
+    select f.line
+    from (select unnest(v_found) except select unnest(v_expected)) as f (line)
+    where f.line ~ p_closed
+    order by 1
+  );
+  if cardinality(v_missing) + cardinality(v_unexpected) > 0 then
+    raise exception using
+      errcode = '55000',
+      message = format('%s is not as it was deployed', p_object),
+      detail = concat_ws(
+        E'\n',
+        'Missing: ' || nullif(array_to_string(v_missing, E'\n  '), ''),
+        'Unexpected: ' || nullif(array_to_string(v_unexpected, E'\n  '), '')
+      ),
+      hint = 'Somebody changed it by hand: put it back, or revert and deploy the change.';
+  end if;
+end
+$$;
+
+create function citeledger_private.verify_relation(
+  p_relation regclass,
+  p_expected text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- A later change may add a column, an index or a trigger, but nothing may open another door.
+  perform citeledger_private.verify_lines(
+    p_relation::text,
+    array(select citeledger_private.describe_relation(p_relation)),
+    p_expected,
+    '^(owner|row security|grant|uncommented) |^policy \S+ permissive '
+  );
+end
+$$;
+
+create function citeledger_private.verify_parts(
+  p_relation regclass,
+  p_expected text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform citeledger_private.verify_lines(
+    p_relation::text,
+    array(select citeledger_private.describe_relation(p_relation)),
+    p_expected,
+    '^uncommented '
+  );
+end
+$$;
+
+create function citeledger_private.verify_function(
+  p_function regprocedure,
+  p_expected text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform citeledger_private.verify_lines(
+    p_function::text,
+    array(select citeledger_private.describe_function(p_function)),
+    p_expected,
+    ''
+  );
+end
+$$;
+
+comment on function citeledger_private.verify_lines(text, text[], text, text) is
+  'Compares what was found of an object with the lines of p_expected; a found line that is not '
+  'expected is an error where it matches the pattern p_closed. In p_expected a line indented by '
+  'four or more blanks continues the one before. Errors: 55000 naming the lines.';
+comment on function citeledger_private.verify_relation(regclass, text) is
+  'For the verify scripts: the table is as p_expected says, a line for each fact (see '
+  'describe_relation), with no other owner, grant or permissive policy and everything commented. '
+  'Errors: 55000 naming the lines.';
+comment on function citeledger_private.verify_parts(regclass, text) is
+  'For the verify scripts of what is added to a table of another change: the lines of p_expected '
+  'are there, and everything is commented. Errors: 55000 naming the lines.';
+comment on function citeledger_private.verify_function(regprocedure, text) is
+  'For the verify scripts: the function is exactly as p_expected says, a line for each fact (see '
+  'describe_function). Errors: 55000 naming the lines.';
+
+revoke all on function citeledger_private.verify_lines(text, text[], text, text) from public;
+revoke all on function citeledger_private.verify_relation(regclass, text) from public;
+revoke all on function citeledger_private.verify_parts(regclass, text) from public;
+revoke all on function citeledger_private.verify_function(regprocedure, text) from public;
+
+reset role;
+
+-- tenancy/current_firm_id
+
+set local role citeledger_owner;
+
+create function citeledger.current_firm_id()
+returns uuid
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_setting text := current_setting('citeledger.firm_id', true);
+  v_claims text;
+begin
+  -- SET LOCAL leaves '' behind when its transaction ends, so '' means "not set", like null.
+  if v_setting is null or v_setting = '' then
+    v_claims := current_setting('request.jwt.claims', true);
+    if v_claims is null or v_claims = '' then
+      return null;
+    end if;
+    v_setting := v_claims::jsonb ->> 'firm_id';
+  end if;
+  -- The form is looked at before the cast: an exception block would rule out parallel plans.
+  if v_setting ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
+    return v_setting::uuid;
+  end if;
+  return null;
+end
+$$;
+
+comment on function citeledger.current_firm_id() is
+  'The firm (tenant) of the current context, or null when there is none. Source: the setting '
+  'citeledger.firm_id (see set_context); only when that is unset or empty, firm_id of the JSON '
+  'object in request.jwt.claims. A malformed uuid is no context, and a malformed setting does not '
+  'fall back to the claims. Errors: 22P02 when the claims are consulted and are no JSON.';
+
+revoke all on function citeledger.current_firm_id() from public;
+-- Defaults and policies of the tables call it as the querying role.
+grant execute on function citeledger.current_firm_id() to citeledger_reader;
+grant execute on function citeledger.current_firm_id() to citeledger_app;
+grant execute on function citeledger.current_firm_id() to citeledger_admin;
+
+reset role;
+
+-- tenancy/current_user_id
+
+set local role citeledger_owner;
+
+create function citeledger.current_user_id()
+returns uuid
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm text := current_setting('citeledger.firm_id', true);
+  v_setting text;
+  v_claims text;
+begin
+  -- Which of the two sources holds is decided by the firm alone, so that they are never mixed.
+  if v_firm is not null and v_firm <> '' then
+    v_setting := current_setting('citeledger.user_id', true);
+  else
+    v_claims := current_setting('request.jwt.claims', true);
+    if v_claims is null or v_claims = '' then
+      return null;
+    end if;
+    v_setting := v_claims::jsonb ->> 'sub';
+  end if;
+  if v_setting ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
+    return v_setting::uuid;
+  end if;
+  return null;
+end
+$$;
+
+comment on function citeledger.current_user_id() is
+  'The person of the current context, or null when there is none; decides which walled matters are '
+  'visible. Source: the setting citeledger.user_id when citeledger.firm_id is set, else sub of the '
+  'JSON object in request.jwt.claims; never a mix of the two. A malformed uuid is nobody. Errors: '
+  '22P02 when the claims are consulted and are no JSON.';
+
+revoke all on function citeledger.current_user_id() from public;
+grant execute on function citeledger.current_user_id() to citeledger_reader;
+grant execute on function citeledger.current_user_id() to citeledger_app;
+grant execute on function citeledger.current_user_id() to citeledger_admin;
+
+reset role;
+
+-- tenancy/has_permission
+
+set local role citeledger_owner;
+
+create function citeledger.has_permission(
+  p_permission text
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm text := current_setting('citeledger.firm_id', true);
+  v_setting text;
+  v_claims jsonb;
+begin
+  -- Without a firm there is nothing that a permission could be for.
+  if p_permission is null or citeledger.current_firm_id() is null then
+    return false;
+  end if;
+
+  if v_firm is not null and v_firm <> '' then
+    v_setting := current_setting('citeledger.permissions', true);
+    -- Only the plain form of a text[] literal counts; anything else grants nothing. Splitting it by
+    -- hand cannot fail, a cast could.
+    if v_setting is null
+      or v_setting !~ '^\{"?[A-Za-z0-9._:-]+"?(,"?[A-Za-z0-9._:-]+"?)*\}$'
+    then
+      return false;
+    end if;
+    return p_permission = any(
+      string_to_array(replace(btrim(v_setting, '{}'), '"', ''), ',')
+    );
+  end if;
+
+  v_claims := current_setting('request.jwt.claims', true)::jsonb -> 'permissions';
+  if jsonb_typeof(v_claims) is distinct from 'array' then
+    return false;
+  end if;
+  return v_claims ? p_permission;
+end
+$$;
+
+comment on function citeledger.has_permission(text) is
+  'Whether the current context holds the permission p_permission, compared exactly. False without '
+  'a firm, for null, and for settings or claims that are malformed. Source: the setting '
+  'citeledger.permissions (a text[] literal) when citeledger.firm_id is set, else the array '
+  'permissions in request.jwt.claims. Errors: 22P02 when the claims are consulted and are no JSON.';
+
+revoke all on function citeledger.has_permission(text) from public;
+grant execute on function citeledger.has_permission(text) to citeledger_reader;
+grant execute on function citeledger.has_permission(text) to citeledger_app;
+grant execute on function citeledger.has_permission(text) to citeledger_admin;
+
+reset role;
+
+-- tenancy/require_permission
+
+set local role citeledger_owner;
+
+create function citeledger.require_permission(
+  p_permission text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not citeledger.has_permission(p_permission) then
+    raise exception using
+      errcode = '42501',
+      message = 'permission denied by the citeledger context',
+      detail = format('The context does not hold the permission %s.', quote_nullable(p_permission)),
+      hint = 'Set it with citeledger.set_context, or in permissions of the request''s claims.';
+  end if;
+end
+$$;
+
+comment on function citeledger.require_permission(text) is
+  'Returns when has_permission(p_permission) holds, and raises otherwise. Errors: 42501 when the '
+  'context lacks the permission; 22P02 when claims are consulted and are no JSON.';
+
+revoke all on function citeledger.require_permission(text) from public;
+grant execute on function citeledger.require_permission(text) to citeledger_reader;
+grant execute on function citeledger.require_permission(text) to citeledger_app;
+grant execute on function citeledger.require_permission(text) to citeledger_admin;
+
+reset role;
+
+-- tenancy/set_context
+
+set local role citeledger_owner;
+
+create function citeledger.set_context(
+  p_firm_id uuid,
+  p_user_id uuid default null,
+  p_permissions text[] default '{}'
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_permissions text[] := coalesce(p_permissions, '{}');
+begin
+  -- Behind PostgREST the claims are the caller's identity; our settings would win over them.
+  if current_setting('request.jwt.claims', true) <> '' then
+    raise exception using
+      errcode = '42501',
+      message = 'the context comes from request.jwt.claims and cannot be set',
+      detail = 'request.jwt.claims is set in this session.',
+      hint = 'Put firm_id, sub and permissions into the claims instead.';
+  end if;
+
+  if array_ndims(v_permissions) > 1
+    or exists (
+      select
+      from unnest(v_permissions) as p (permission)
+      where p.permission is null or p.permission !~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+    )
+  then
+    raise exception using
+      errcode = '22023',
+      message = 'p_permissions is not a list of permission names',
+      detail = 'A permission is a letter or digit followed by at most 63 letters, digits or ._:- .',
+      hint = 'Pass for example array[''matters:read''].';
+  end if;
+
+  -- SET LOCAL rather than set_config(): the settings end with the transaction either way, but only
+  -- the statement is forwarded by a distributed database to its workers.
+  execute format('set local citeledger.firm_id = %L', coalesce(p_firm_id::text, ''));
+  execute format('set local citeledger.user_id = %L', coalesce(p_user_id::text, ''));
+  execute format('set local citeledger.permissions = %L', v_permissions::text);
+end
+$$;
+
+comment on function citeledger.set_context(uuid, uuid, text[]) is
+  'Sets firm, person and permissions for the rest of the transaction, never longer. A null firm '
+  'clears the context: no rows, no permission. Whoever may run SQL as an application role may set '
+  'any context: the role is the trust boundary, the context is what it acts for. Settings written: '
+  'citeledger.firm_id, citeledger.user_id, citeledger.permissions. Errors: 42501 while '
+  'request.jwt.claims is set, so that a caller behind PostgREST cannot become another firm; 22023 '
+  'for a permission that is null or not a name.';
+
+revoke all on function citeledger.set_context(uuid, uuid, text[]) from public;
+grant execute on function citeledger.set_context(uuid, uuid, text[]) to citeledger_reader;
+grant execute on function citeledger.set_context(uuid, uuid, text[]) to citeledger_app;
+grant execute on function citeledger.set_context(uuid, uuid, text[]) to citeledger_admin;
+
+reset role;
+
+-- tenancy/acting_firm
+
+set local role citeledger_owner;
+
+create function citeledger_private.enter_firm(
+  p_firm_id uuid
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_outer text;
+begin
+  if citeledger.current_firm_id() = p_firm_id then
+    return null;
+  end if;
+  v_outer := coalesce(current_setting('citeledger.firm_id', true), '');
+  execute format('set local citeledger.firm_id = %L', p_firm_id);
+  return v_outer;
+end
+$$;
+
+create function citeledger_private.leave_firm(
+  p_outer text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_outer is not null then
+    execute format('set local citeledger.firm_id = %L', p_outer);
+  end if;
+end
+$$;
+
+comment on function citeledger_private.enter_firm(uuid) is
+  'Makes p_firm_id the firm of the context while a trigger works for that firm''s rows, whoever '
+  'wrote them. Returns what leave_firm needs to put the writer''s own context back: null when the '
+  'context is that firm already, else the earlier value of citeledger.firm_id. An error in between '
+  'needs no leave_firm: the setting is undone with the subtransaction.';
+comment on function citeledger_private.leave_firm(text) is
+  'Puts back the context that enter_firm replaced. p_outer: what enter_firm returned.';
+
+revoke all on function citeledger_private.enter_firm(uuid) from public;
+revoke all on function citeledger_private.leave_firm(text) from public;
+
+reset role;
+
+-- tenancy/firms
+
+set local role citeledger_owner;
+
+create table citeledger.firms (
+  id uuid not null default gen_random_uuid(),
+  name text not null,
+  created_at timestamptz not null default now(),
+  constraint firms_pkey primary key (id),
+  constraint firms_name_is_not_blank check (name ~ '[^[:space:]]' and length(name) <= 200)
+);
+
+-- Enabled, not forced: the owner's functions sweep firm by firm, everybody else sees the own firm.
+alter table citeledger.firms enable row level security;
+
+create policy firms_are_their_own on citeledger.firms
+  using (id = (select citeledger.current_firm_id()))
+  with check (id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.firms is
+  'The tenants, one row each. Made by create_firm, erased with all that is theirs by delete_firm.';
+comment on column citeledger.firms.id is 'The firm: the firm_id of every row of every other table.';
+comment on column citeledger.firms.name is 'Display name: 1 to 200 characters, not blank.';
+comment on column citeledger.firms.created_at is 'When the firm was onboarded.';
+comment on constraint firms_pkey on citeledger.firms is 'One row for each tenant.';
+comment on constraint firms_name_is_not_blank on citeledger.firms is
+  'A name has a visible character and at most 200 characters.';
+comment on policy firms_are_their_own on citeledger.firms is
+  'A role sees the firm of its context and no other; without a context none.';
+
+revoke all on table citeledger.firms from public;
+grant select on table citeledger.firms to citeledger_app;
+
+reset role;
+
+-- tenancy/firm_ids
+
+set local role citeledger_owner;
+
+create function citeledger.firm_ids()
+returns setof uuid
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select f.id from citeledger.firms as f order by f.id
+$$;
+
+comment on function citeledger.firm_ids() is
+  'Every firm of the database, in id order: what an operator loops over, setting the context of '
+  'each firm in turn. For citeledger_admin.';
+
+revoke all on function citeledger.firm_ids() from public;
+grant execute on function citeledger.firm_ids() to citeledger_admin;
+
+reset role;
+
+-- tenancy/create_firm
+
+set local role citeledger_owner;
+
+create function citeledger.create_firm(
+  p_name text
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid;
+begin
+  if p_name is null or p_name !~ '[^[:space:]]' or length(p_name) > 200 then
+    raise exception using
+      errcode = '22023',
+      message = 'p_name is not a name for a firm',
+      detail = format(
+        'p_name is %s.',
+        case
+          when p_name is null then 'null'
+          when length(p_name) > 200 then length(p_name) || ' characters long'
+          else 'blank'
+        end
+      ),
+      hint = 'Pass 1 to 200 characters, not all of them white space.';
+  end if;
+
+  insert into citeledger.firms (name)
+  values (p_name)
+  returning id into v_firm_id;
+  return v_firm_id;
+end
+$$;
+
+comment on function citeledger.create_firm(text) is
+  'Onboards a firm and returns its id. p_name: 1 to 200 characters, not blank; names may repeat. '
+  'For citeledger_admin. Errors: 22023 for a blank, null or longer name.';
+
+revoke all on function citeledger.create_firm(text) from public;
+grant execute on function citeledger.create_firm(text) to citeledger_admin;
+
+reset role;
+
+-- tenancy/projects
+
+set local role citeledger_owner;
+
+create table citeledger.projects (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  matter_number text not null,
+  name text not null,
+  created_at timestamptz not null default now(),
+  constraint projects_pkey primary key (firm_id, id),
+  constraint projects_matter_number_key unique (firm_id, matter_number),
+  constraint projects_firm_fkey foreign key (firm_id)
+    references citeledger.firms (id) on delete cascade,
+  constraint projects_matter_number_is_short check (
+    matter_number ~ '[^[:space:]]' and length(matter_number) <= 200
+  )
+);
+
+alter table citeledger.projects enable row level security;
+alter table citeledger.projects force row level security;
+
+create policy projects_of_the_firm on citeledger.projects
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.projects is
+  'Legal matters, each of one firm. A matter with members (project_members) is walled.';
+comment on column citeledger.projects.firm_id is 'The tenant; default the firm of the context.';
+comment on column citeledger.projects.id is 'The matter.';
+comment on column citeledger.projects.matter_number is
+  'The firm''s own number of the matter, unique in the firm: 1 to 200 characters, not blank.';
+comment on column citeledger.projects.name is 'Display name of the matter.';
+comment on column citeledger.projects.created_at is 'When the row was recorded.';
+comment on constraint projects_pkey on citeledger.projects is 'A matter is known within its firm.';
+comment on constraint projects_matter_number_key on citeledger.projects is
+  'A firm uses a matter number once.';
+comment on constraint projects_firm_fkey on citeledger.projects is
+  'A matter goes with its firm.';
+comment on constraint projects_matter_number_is_short on citeledger.projects is
+  'A matter number has a visible character and at most 200 characters.';
+comment on policy projects_of_the_firm on citeledger.projects is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.projects from public;
+grant select, insert on table citeledger.projects to citeledger_app;
+grant select, insert, delete on table citeledger.projects to citeledger_admin;
+
+reset role;
+
+-- tenancy/project_members
+
+set local role citeledger_owner;
+
+create table citeledger.project_members (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  project_id uuid not null,
+  user_id uuid not null,
+  created_at timestamptz not null default now(),
+  constraint project_members_pkey primary key (firm_id, project_id, user_id),
+  constraint project_members_project_fkey foreign key (firm_id, project_id)
+    references citeledger.projects (firm_id, id) on delete cascade
+);
+
+alter table citeledger.project_members enable row level security;
+alter table citeledger.project_members force row level security;
+
+create policy project_members_of_the_firm on citeledger.project_members
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.project_members is
+  'Ethical walls: a matter with rows here is visible to those people only, one without to the '
+  'whole firm. Kept by citeledger_admin; unreadable to the application, which would learn of '
+  'matters that its user may not know of.';
+comment on column citeledger.project_members.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.project_members.project_id is 'The walled matter.';
+comment on column citeledger.project_members.user_id is
+  'Who may see it: compared with current_user_id().';
+comment on column citeledger.project_members.created_at is 'When the person was admitted.';
+comment on constraint project_members_pkey on citeledger.project_members is
+  'A person is a member of a matter once.';
+comment on constraint project_members_project_fkey on citeledger.project_members is
+  'A wall goes with its matter, and never stands around another firm''s.';
+comment on policy project_members_of_the_firm on citeledger.project_members is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.project_members from public;
+grant select, insert, update, delete on table citeledger.project_members to citeledger_admin;
+
+reset role;
+
+-- tenancy/walls
+
+set local role citeledger_owner;
+
+create function citeledger_private.is_behind_wall(
+  p_firm_id uuid,
+  p_project_id uuid
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+      select
+      from citeledger.project_members as m
+      where m.firm_id = p_firm_id and m.project_id = p_project_id
+    )
+    and not exists (
+      select
+      from citeledger.project_members as m
+      where m.firm_id = p_firm_id
+        and m.project_id = p_project_id
+        and m.user_id = citeledger.current_user_id()
+    );
+end
+$$;
+
+comment on function citeledger_private.is_behind_wall(uuid, uuid) is
+  'Whether the matter p_project_id has members and the person of the context is none of them. '
+  'Security definer: the members themselves are not for the querying role to read.';
+
+revoke all on function citeledger_private.is_behind_wall(uuid, uuid) from public;
+-- The policy calls it as the querying role, which may not look it up by name: the schema is closed.
+grant execute on function citeledger_private.is_behind_wall(uuid, uuid) to citeledger_app;
+grant execute on function citeledger_private.is_behind_wall(uuid, uuid) to citeledger_admin;
+
+create policy projects_behind_a_wall on citeledger.projects
+  as restrictive
+  using (not citeledger_private.is_behind_wall(firm_id, id))
+  with check (true);
+
+comment on policy projects_behind_a_wall on citeledger.projects is
+  'A matter with members is visible to them only. Restrictive: it narrows the firm''s policy, and '
+  'no other policy can widen it.';
+
+reset role;
+
+-- cite/documents
+
+set local role citeledger_owner;
+
+create table citeledger.documents (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  project_id uuid,
+  title text not null,
+  document_kind text not null default 'record',
+  is_privileged boolean not null default false,
+  deleted_at timestamptz,
+  doi text,
+  license_class text not null default 'unknown',
+  source text not null default 'local',
+  publication_year integer,
+  created_at timestamptz not null default now(),
+  constraint documents_pkey primary key (firm_id, id),
+  constraint documents_firm_fkey foreign key (firm_id)
+    references citeledger.firms (id) on delete cascade,
+  constraint documents_project_fkey foreign key (firm_id, project_id)
+    references citeledger.projects (firm_id, id) on delete set null (project_id),
+  constraint documents_document_kind_is_known check (
+    document_kind in ('record', 'work_product', 'authority', 'publication')
+  ),
+  constraint documents_source_is_label check (source ~ '^[a-z][a-z0-9_]{0,31}$')
+);
+
+create index documents_project_idx on citeledger.documents (firm_id, project_id);
+
+alter table citeledger.documents enable row level security;
+alter table citeledger.documents force row level security;
+
+create policy documents_of_the_firm on citeledger.documents
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.documents is
+  'Documents that citations point to. Only a live, non-privileged record of a visible matter can '
+  'be cited.';
+comment on column citeledger.documents.firm_id is 'The tenant; default the firm of the context.';
+comment on column citeledger.documents.id is 'The document.';
+comment on column citeledger.documents.project_id is
+  'The matter that holds it; null for one of the whole firm, and after its matter was deleted.';
+comment on column citeledger.documents.title is 'Display title.';
+comment on column citeledger.documents.document_kind is
+  'record (evidence of the matter), work_product, authority or publication.';
+comment on column citeledger.documents.is_privileged is
+  'Privileged: never cited, and its quotes are withheld from traces.';
+comment on column citeledger.documents.deleted_at is
+  'When it was withdrawn; null while it is live.';
+comment on column citeledger.documents.doi is 'Its DOI as printed, or null.';
+comment on column citeledger.documents.license_class is
+  'Licence under which its text may be used; unknown until somebody looked.';
+comment on column citeledger.documents.source is
+  'Where the document came from: a label such as local or crossref.';
+comment on column citeledger.documents.publication_year is 'Year of publication, or null.';
+comment on column citeledger.documents.created_at is 'When the row was recorded.';
+comment on constraint documents_pkey on citeledger.documents is
+  'A document is known within its firm.';
+comment on constraint documents_firm_fkey on citeledger.documents is
+  'A document goes with its firm.';
+comment on constraint documents_project_fkey on citeledger.documents is
+  'A document belongs to a matter of its own firm; when the matter goes it belongs to none.';
+comment on constraint documents_document_kind_is_known on citeledger.documents is
+  'One of record, work_product, authority, publication.';
+comment on constraint documents_source_is_label on citeledger.documents is
+  'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
+comment on index citeledger.documents_project_idx is
+  'The documents of a matter; the referencing side of documents_project_fkey.';
+comment on policy documents_of_the_firm on citeledger.documents is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.documents from public;
+grant select, insert on table citeledger.documents to citeledger_app;
+grant update (
+  project_id, title, document_kind, is_privileged, deleted_at, doi, license_class, source,
+  publication_year
+) on table citeledger.documents to citeledger_app;
+
+reset role;
+
+-- ledger/chats
+
+set local role citeledger_owner;
+
+create table citeledger.chats (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  project_id uuid,
+  title text,
+  created_at timestamptz not null default now(),
+  constraint chats_pkey primary key (firm_id, id),
+  constraint chats_firm_fkey foreign key (firm_id)
+    references citeledger.firms (id) on delete cascade,
+  constraint chats_project_fkey foreign key (firm_id, project_id)
+    references citeledger.projects (firm_id, id) on delete set null (project_id)
+);
+
+create index chats_project_idx on citeledger.chats (firm_id, project_id);
+
+alter table citeledger.chats enable row level security;
+alter table citeledger.chats force row level security;
+
+create policy chats_of_the_firm on citeledger.chats
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.chats is
+  'Conversations with an assistant, each in one matter or in none.';
+comment on column citeledger.chats.firm_id is 'The tenant; default the firm of the context.';
+comment on column citeledger.chats.id is 'The chat.';
+comment on column citeledger.chats.project_id is
+  'The matter that the chat is about; null for none, and after its matter was deleted.';
+comment on column citeledger.chats.title is 'Display title, or null.';
+comment on column citeledger.chats.created_at is 'When the row was recorded.';
+comment on constraint chats_pkey on citeledger.chats is 'A chat is known within its firm.';
+comment on constraint chats_firm_fkey on citeledger.chats is 'A chat goes with its firm.';
+comment on constraint chats_project_fkey on citeledger.chats is
+  'A chat is about a matter of its own firm; when the matter goes it is about none.';
+comment on index citeledger.chats_project_idx is
+  'The chats of a matter; the referencing side of chats_project_fkey.';
+comment on policy chats_of_the_firm on citeledger.chats is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.chats from public;
+grant select, insert on table citeledger.chats to citeledger_app;
+grant select, insert, delete on table citeledger.chats to citeledger_admin;
+
+reset role;
+
+-- tenancy/delete_firm
+
+set local role citeledger_owner;
+
+create function citeledger.delete_firm(
+  p_firm_id uuid
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_outer text;
+begin
+  -- Locked first: no session can add a row to the firm while it goes.
+  perform from citeledger.firms as f where f.id = p_firm_id for update;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'firm not found',
+      detail = 'No firm has the id p_firm_id.',
+      hint = 'List the firms with citeledger.firm_ids.';
+  end if;
+
+  -- Everything of a tenant hangs on its firm by cascading foreign keys. The chats go first: else a
+  -- verdict that was written in this transaction would be checked against a message that is gone.
+  v_outer := citeledger_private.enter_firm(p_firm_id);
+  delete from citeledger.chats as c where c.firm_id = p_firm_id;
+  perform citeledger_private.leave_firm(v_outer);
+  delete from citeledger.firms as f where f.id = p_firm_id;
+end
+$$;
+
+comment on function citeledger.delete_firm(uuid) is
+  'Erases a firm and every row of it in every table, sealed turns included. It cannot be undone. '
+  'Locks every row of the firm until the transaction ends. For citeledger_admin. Errors: P0002 '
+  'when there is no such firm.';
+
+revoke all on function citeledger.delete_firm(uuid) from public;
+grant execute on function citeledger.delete_firm(uuid) to citeledger_admin;
+
+reset role;
+
+-- ledger/messages
+
+set local role citeledger_owner;
+
+create table citeledger.messages (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  chat_id uuid not null,
+  role text not null,
+  content text,
+  finalized_at timestamptz,
+  created_at timestamptz not null default now(),
+  constraint messages_pkey primary key (firm_id, id),
+  constraint messages_chat_message_key unique (firm_id, chat_id, id),
+  constraint messages_chat_fkey foreign key (firm_id, chat_id)
+    references citeledger.chats (firm_id, id) on delete cascade,
+  constraint messages_role_is_known check (role in ('user', 'assistant', 'system', 'tool'))
+);
+
+alter table citeledger.messages enable row level security;
+alter table citeledger.messages force row level security;
+
+create policy messages_of_the_firm on citeledger.messages
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.messages is
+  'Messages of a chat. An assistant''s message is a turn: it has sources and, once finalized, one '
+  'ledger entry for each of them and one verdict.';
+comment on column citeledger.messages.firm_id is 'The tenant; default the firm of the context.';
+comment on column citeledger.messages.id is 'The message.';
+comment on column citeledger.messages.chat_id is 'The chat that it belongs to.';
+comment on column citeledger.messages.role is
+  'Who speaks: user, assistant, system or tool. Only an assistant''s message gets a verdict.';
+comment on column citeledger.messages.content is
+  'Its text, or null. It cannot change once the message is finalized.';
+comment on column citeledger.messages.finalized_at is
+  'When the message was finalized; null while it is being written. Once set it stays.';
+comment on column citeledger.messages.created_at is 'When the row was recorded.';
+comment on constraint messages_pkey on citeledger.messages is 'A message is known within its firm.';
+comment on constraint messages_chat_message_key on citeledger.messages is
+  'Lets the ledger and the gate reference chat and message at once, so that they cannot disagree. '
+  'Serves the messages of a chat and the referencing side of messages_chat_fkey.';
+comment on constraint messages_chat_fkey on citeledger.messages is 'A message goes with its chat.';
+comment on constraint messages_role_is_known on citeledger.messages is
+  'One of user, assistant, system, tool.';
+comment on policy messages_of_the_firm on citeledger.messages is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.messages from public;
+grant select, insert on table citeledger.messages to citeledger_app;
+grant update (content, finalized_at) on table citeledger.messages to citeledger_app;
+grant select, insert, delete on table citeledger.messages to citeledger_admin;
+
+reset role;
+
+-- ledger/message_citations
+
+set local role citeledger_owner;
+
+create table citeledger.message_citations (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  source_document_id uuid,
+  source_page integer,
+  source_block integer,
+  source_offset_start integer,
+  source_offset_end integer,
+  source_text text not null,
+  verified boolean not null default false,
+  verification_method text,
+  verification_confidence numeric(3,2),
+  created_at timestamptz not null default clock_timestamp(),
+  constraint message_citations_pkey primary key (firm_id, id),
+  constraint message_citations_message_source_key unique (firm_id, message_id, id),
+  constraint message_citations_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint message_citations_document_fkey foreign key (firm_id, source_document_id)
+    references citeledger.documents (firm_id, id) on delete set null (source_document_id),
+  constraint message_citations_offsets_are_a_range check (
+    (source_offset_start is null) = (source_offset_end is null)
+    and source_offset_start >= 0
+    and source_offset_end > source_offset_start
+  ),
+  constraint message_citations_method_is_known check (
+    verification_method in (
+      'exact_match', 'tolerant_match', 'paraphrase_judge', 'ensemble_strict', 'ensemble_majority',
+      'failed'
+    )
+  ),
+  constraint message_citations_confidence_is_a_share check (
+    verification_confidence >= 0 and verification_confidence <= 1
+  ),
+  constraint message_citations_verified_names_method check (
+    not verified or verification_method is not null
+  )
+);
+
+create index message_citations_document_idx
+  on citeledger.message_citations (firm_id, source_document_id);
+
+alter table citeledger.message_citations enable row level security;
+alter table citeledger.message_citations force row level security;
+
+create policy message_citations_of_the_firm on citeledger.message_citations
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.message_citations is
+  'Citations of the firm''s own documents that a turn made. Record failed ones too, as verified = '
+  'false: the gate cannot see a citation that nobody recorded.';
+comment on column citeledger.message_citations.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.message_citations.id is 'The citation.';
+comment on column citeledger.message_citations.message_id is 'The turn that made it.';
+comment on column citeledger.message_citations.source_document_id is
+  'The cited document; null when unknown, and after the document was deleted.';
+comment on column citeledger.message_citations.source_page is 'Page of the quote, from 1, or null.';
+comment on column citeledger.message_citations.source_block is
+  'Block of the page, from 0; null when the offsets count in the whole page.';
+comment on column citeledger.message_citations.source_offset_start is
+  'First character of the quote, in Unicode code points from 0, in the block or page; or null.';
+comment on column citeledger.message_citations.source_offset_end is
+  'One past the last character of the quote, counted alike; null exactly when the start is.';
+comment on column citeledger.message_citations.source_text is 'The quote, as the turn gave it.';
+comment on column citeledger.message_citations.verified is
+  'Whether the method of verification found the quote to hold.';
+comment on column citeledger.message_citations.verification_method is
+  'How it was verified: exact_match, tolerant_match, paraphrase_judge, ensemble_strict, '
+  'ensemble_majority or failed; null when nobody has tried.';
+comment on column citeledger.message_citations.verification_confidence is
+  'The verifier''s confidence, 0 to 1 with two decimals, or null.';
+comment on column citeledger.message_citations.created_at is
+  'When it was recorded, by the clock, so that the order within a transaction shows.';
+comment on constraint message_citations_pkey on citeledger.message_citations is
+  'A citation is known within its firm.';
+comment on constraint message_citations_message_source_key on citeledger.message_citations is
+  'Lets a ledger entry reference turn and citation at once, so that it cannot mix two turns. '
+  'Serves the citations of a turn and the referencing side of message_citations_message_fkey.';
+comment on constraint message_citations_message_fkey on citeledger.message_citations is
+  'A citation goes with its turn.';
+comment on constraint message_citations_document_fkey on citeledger.message_citations is
+  'A citation points to a document of its own firm; the quote stays when the document goes.';
+comment on constraint message_citations_offsets_are_a_range on citeledger.message_citations is
+  'Offsets are both there or both absent, start at 0 or later, and end after they start.';
+comment on constraint message_citations_method_is_known on citeledger.message_citations is
+  'One of the six methods, or null.';
+comment on constraint message_citations_confidence_is_a_share on citeledger.message_citations is
+  'From 0 to 1, or null; NaN is neither.';
+comment on constraint message_citations_verified_names_method on citeledger.message_citations is
+  'What is verified says by which method.';
+comment on index citeledger.message_citations_document_idx is
+  'The citations of a document; the referencing side of message_citations_document_fkey.';
+comment on policy message_citations_of_the_firm on citeledger.message_citations is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.message_citations from public;
+grant select, insert, delete on table citeledger.message_citations to citeledger_app;
+grant update (verified, verification_method, verification_confidence)
+  on table citeledger.message_citations to citeledger_app;
+
+reset role;
+
+-- ledger/message_caselaw_citations
+
+set local role citeledger_owner;
+
+create table citeledger.message_caselaw_citations (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  opinion_id bigint not null,
+  cluster_id bigint not null,
+  source_offset_start integer,
+  source_offset_end integer,
+  source_text text not null,
+  verified boolean not null default false,
+  verification_method text,
+  verification_confidence double precision,
+  partial boolean not null default false,
+  created_at timestamptz not null default clock_timestamp(),
+  constraint message_caselaw_citations_pkey primary key (firm_id, id),
+  constraint message_caselaw_citations_message_source_key unique (firm_id, message_id, id),
+  constraint message_caselaw_citations_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint message_caselaw_citations_offsets_are_a_range check (
+    (source_offset_start is null) = (source_offset_end is null)
+    and source_offset_start >= 0
+    and source_offset_end > source_offset_start
+  ),
+  constraint message_caselaw_citations_method_is_known check (
+    verification_method in (
+      'exact_match', 'tolerant_match', 'paraphrase_judge', 'ensemble_strict', 'ensemble_majority',
+      'failed'
+    )
+  ),
+  constraint message_caselaw_citations_confidence_is_a_share check (
+    verification_confidence >= 0 and verification_confidence <= 1
+  ),
+  constraint message_caselaw_citations_verified_names_method check (
+    not verified or verification_method is not null
+  )
+);
+
+alter table citeledger.message_caselaw_citations enable row level security;
+alter table citeledger.message_caselaw_citations force row level security;
+
+create policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.message_caselaw_citations is
+  'Citations of court opinions that a turn made, by CourtListener''s numbers. Record failed ones '
+  'too, as verified = false: the gate cannot see a citation that nobody recorded.';
+comment on column citeledger.message_caselaw_citations.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.message_caselaw_citations.id is 'The citation.';
+comment on column citeledger.message_caselaw_citations.message_id is 'The turn that made it.';
+comment on column citeledger.message_caselaw_citations.opinion_id is
+  'CourtListener''s number of the opinion.';
+comment on column citeledger.message_caselaw_citations.cluster_id is
+  'CourtListener''s number of the cluster, the case that the opinion belongs to.';
+comment on column citeledger.message_caselaw_citations.source_offset_start is
+  'First character of the quote, in Unicode code points from 0, in the opinion''s text; or null.';
+comment on column citeledger.message_caselaw_citations.source_offset_end is
+  'One past the last character of the quote, counted alike; null exactly when the start is.';
+comment on column citeledger.message_caselaw_citations.source_text is
+  'The quote, as the turn gave it.';
+comment on column citeledger.message_caselaw_citations.verified is
+  'Whether the method of verification found the quote to hold.';
+comment on column citeledger.message_caselaw_citations.verification_method is
+  'How it was verified: exact_match, tolerant_match, paraphrase_judge, ensemble_strict, '
+  'ensemble_majority or failed; null when nobody has tried.';
+comment on column citeledger.message_caselaw_citations.verification_confidence is
+  'The verifier''s confidence, 0 to 1, or null.';
+comment on column citeledger.message_caselaw_citations.partial is
+  'Whether only a part of the opinion''s text was to be had for the verification.';
+comment on column citeledger.message_caselaw_citations.created_at is
+  'When it was recorded, by the clock; the ledger takes it as the time of retrieval.';
+comment on constraint message_caselaw_citations_pkey on citeledger.message_caselaw_citations is
+  'A citation is known within its firm.';
+comment on constraint message_caselaw_citations_message_source_key
+  on citeledger.message_caselaw_citations is
+  'Lets a ledger entry reference turn and citation at once, so that it cannot mix two turns. '
+  'Serves the citations of a turn and the referencing side of '
+  'message_caselaw_citations_message_fkey.';
+comment on constraint message_caselaw_citations_message_fkey
+  on citeledger.message_caselaw_citations is
+  'A citation goes with its turn.';
+comment on constraint message_caselaw_citations_offsets_are_a_range
+  on citeledger.message_caselaw_citations is
+  'Offsets are both there or both absent, start at 0 or later, and end after they start.';
+comment on constraint message_caselaw_citations_method_is_known
+  on citeledger.message_caselaw_citations is
+  'One of the six methods, or null.';
+comment on constraint message_caselaw_citations_confidence_is_a_share
+  on citeledger.message_caselaw_citations is
+  'From 0 to 1, or null; NaN is neither.';
+comment on constraint message_caselaw_citations_verified_names_method
+  on citeledger.message_caselaw_citations is
+  'What is verified says by which method.';
+comment on policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.message_caselaw_citations from public;
+grant select, insert, delete on table citeledger.message_caselaw_citations to citeledger_app;
+grant update (verified, verification_method, verification_confidence)
+  on table citeledger.message_caselaw_citations to citeledger_app;
+
+reset role;
+
+-- ledger/message_tool_sources
+
+set local role citeledger_owner;
+
+create table citeledger.message_tool_sources (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  source_kind text not null,
+  label text not null,
+  subtitle text,
+  url text,
+  external_ref text,
+  provider text,
+  tool text,
+  created_at timestamptz not null default clock_timestamp(),
+  constraint message_tool_sources_pkey primary key (firm_id, id),
+  constraint message_tool_sources_message_source_key unique (firm_id, message_id, id),
+  constraint message_tool_sources_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint message_tool_sources_source_kind_is_label check (
+    source_kind ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint message_tool_sources_provider_is_name check (
+    provider ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+  )
+);
+
+alter table citeledger.message_tool_sources enable row level security;
+alter table citeledger.message_tool_sources force row level security;
+
+create policy message_tool_sources_of_the_firm on citeledger.message_tool_sources
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.message_tool_sources is
+  'What a tool brought into the context of a turn: provenance, not an assertion that could be '
+  'verified.';
+comment on column citeledger.message_tool_sources.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.message_tool_sources.id is 'The source.';
+comment on column citeledger.message_tool_sources.message_id is 'The turn that used it.';
+comment on column citeledger.message_tool_sources.source_kind is
+  'What kind of source: a label such as web_search.';
+comment on column citeledger.message_tool_sources.label is 'Display title.';
+comment on column citeledger.message_tool_sources.subtitle is 'Second display line, or null.';
+comment on column citeledger.message_tool_sources.url is 'Where it stands, or null.';
+comment on column citeledger.message_tool_sources.external_ref is
+  'The provider''s own identifier, or null.';
+comment on column citeledger.message_tool_sources.provider is
+  'Who delivered it: a name such as courtlistener, or null.';
+comment on column citeledger.message_tool_sources.tool is 'The tool that was called, or null.';
+comment on column citeledger.message_tool_sources.created_at is
+  'When it was recorded, by the clock; the ledger takes it as the time of retrieval.';
+comment on constraint message_tool_sources_pkey on citeledger.message_tool_sources is
+  'A source is known within its firm.';
+comment on constraint message_tool_sources_message_source_key on citeledger.message_tool_sources is
+  'Lets a ledger entry reference turn and source at once, so that it cannot mix two turns. Serves '
+  'the sources of a turn and the referencing side of message_tool_sources_message_fkey.';
+comment on constraint message_tool_sources_message_fkey on citeledger.message_tool_sources is
+  'A source goes with its turn.';
+comment on constraint message_tool_sources_source_kind_is_label
+  on citeledger.message_tool_sources is
+  'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
+comment on constraint message_tool_sources_provider_is_name on citeledger.message_tool_sources is
+  'A name: a letter or digit, then at most 63 letters, digits or ._:- .';
+comment on policy message_tool_sources_of_the_firm on citeledger.message_tool_sources is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.message_tool_sources from public;
+grant select, insert, delete on table citeledger.message_tool_sources to citeledger_app;
+
+reset role;
+
+-- ledger/citation_ledger_entry
+
+set local role citeledger_owner;
+
+create table citeledger.citation_ledger_entry (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  project_id uuid,
+  chat_id uuid not null,
+  message_id uuid not null,
+  source_kind text not null,
+  message_citation_id uuid,
+  message_caselaw_citation_id uuid,
+  message_tool_source_id uuid,
+  verification_status text not null,
+  confidence double precision,
+  provider text,
+  retrieved_at timestamptz,
+  treatment_id uuid,
+  created_at timestamptz not null default now(),
+  constraint citation_ledger_entry_pkey primary key (firm_id, id),
+  constraint citation_ledger_entry_message_fkey foreign key (firm_id, chat_id, message_id)
+    references citeledger.messages (firm_id, chat_id, id) on delete cascade,
+  constraint citation_ledger_entry_citation_fkey
+    foreign key (firm_id, message_id, message_citation_id)
+    references citeledger.message_citations (firm_id, message_id, id) on delete cascade,
+  constraint citation_ledger_entry_caselaw_citation_fkey
+    foreign key (firm_id, message_id, message_caselaw_citation_id)
+    references citeledger.message_caselaw_citations (firm_id, message_id, id) on delete cascade,
+  constraint citation_ledger_entry_tool_source_fkey
+    foreign key (firm_id, message_id, message_tool_source_id)
+    references citeledger.message_tool_sources (firm_id, message_id, id) on delete cascade,
+  constraint citation_ledger_entry_has_one_source check (
+    num_nonnulls(message_citation_id, message_caselaw_citation_id, message_tool_source_id) = 1
+  ),
+  constraint citation_ledger_entry_provenance_is_a_tool_source check (
+    (verification_status = 'provenance') = (message_tool_source_id is not null)
+  ),
+  constraint citation_ledger_entry_citation_is_kb_document check (
+    message_citation_id is null or source_kind = 'kb_document'
+  ),
+  constraint citation_ledger_entry_caselaw_citation_is_caselaw check (
+    message_caselaw_citation_id is null or source_kind = 'caselaw'
+  ),
+  constraint citation_ledger_entry_confidence_is_a_share check (
+    confidence >= 0 and confidence <= 1
+  ),
+  constraint citation_ledger_entry_source_kind_is_label check (
+    source_kind ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint citation_ledger_entry_verification_status_is_label check (
+    verification_status ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint citation_ledger_entry_provider_is_name check (
+    provider ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+  ),
+  constraint citation_ledger_entry_treatment_is_reserved check (treatment_id is null)
+);
+
+-- Partial, because an entry has one of the three: the other two cost nothing.
+create unique index citation_ledger_entry_citation_key
+  on citeledger.citation_ledger_entry (firm_id, message_citation_id)
+  where message_citation_id is not null;
+create unique index citation_ledger_entry_caselaw_citation_key
+  on citeledger.citation_ledger_entry (firm_id, message_caselaw_citation_id)
+  where message_caselaw_citation_id is not null;
+create unique index citation_ledger_entry_tool_source_key
+  on citeledger.citation_ledger_entry (firm_id, message_tool_source_id)
+  where message_tool_source_id is not null;
+create index citation_ledger_entry_chat_idx
+  on citeledger.citation_ledger_entry (firm_id, chat_id, message_id);
+create index citation_ledger_entry_message_idx
+  on citeledger.citation_ledger_entry (firm_id, message_id);
+create index citation_ledger_entry_project_idx
+  on citeledger.citation_ledger_entry (firm_id, project_id);
+
+alter table citeledger.citation_ledger_entry enable row level security;
+alter table citeledger.citation_ledger_entry force row level security;
+
+create policy citation_ledger_entry_of_the_firm on citeledger.citation_ledger_entry
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.citation_ledger_entry is
+  'The ledger: one row of metadata for each source that a turn used, never a word of its content. '
+  'Written by assemble_ledger_entries, finalize and the triggers of the source tables; by no role.';
+comment on column citeledger.citation_ledger_entry.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.citation_ledger_entry.id is
+  'The entry; it stays when it is refreshed.';
+comment on column citeledger.citation_ledger_entry.project_id is
+  'The matter of the chat when the entry was written, kept when the chat moves or the matter goes; '
+  'null when there was none.';
+comment on column citeledger.citation_ledger_entry.chat_id is 'The chat of the turn.';
+comment on column citeledger.citation_ledger_entry.message_id is 'The turn.';
+comment on column citeledger.citation_ledger_entry.source_kind is
+  'kb_document, caselaw, or the source_kind of the tool source.';
+comment on column citeledger.citation_ledger_entry.message_citation_id is
+  'The source when it is a citation of an own document, else null.';
+comment on column citeledger.citation_ledger_entry.message_caselaw_citation_id is
+  'The source when it is a citation of an opinion, else null.';
+comment on column citeledger.citation_ledger_entry.message_tool_source_id is
+  'The source when a tool brought it, else null.';
+comment on column citeledger.citation_ledger_entry.verification_status is
+  'The method when the source is verified, unverified when it is not, provenance for a tool''s.';
+comment on column citeledger.citation_ledger_entry.confidence is
+  'The verifier''s confidence when the source is verified, 0 to 1, else null.';
+comment on column citeledger.citation_ledger_entry.provider is
+  'courtlistener for caselaw, the tool source''s own provider, null for an own document.';
+comment on column citeledger.citation_ledger_entry.retrieved_at is
+  'When a source from outside was recorded; null for an own document.';
+comment on column citeledger.citation_ledger_entry.treatment_id is
+  'Reserved for the later treatment of an opinion; always null.';
+comment on column citeledger.citation_ledger_entry.created_at is 'When the entry was written.';
+comment on constraint citation_ledger_entry_pkey on citeledger.citation_ledger_entry is
+  'An entry is known within its firm.';
+comment on constraint citation_ledger_entry_message_fkey on citeledger.citation_ledger_entry is
+  'An entry goes with its turn, and its chat is the turn''s.';
+comment on constraint citation_ledger_entry_citation_fkey on citeledger.citation_ledger_entry is
+  'An entry goes with its citation, and both belong to the same turn.';
+comment on constraint citation_ledger_entry_caselaw_citation_fkey
+  on citeledger.citation_ledger_entry is
+  'An entry goes with its citation, and both belong to the same turn.';
+comment on constraint citation_ledger_entry_tool_source_fkey on citeledger.citation_ledger_entry is
+  'An entry goes with its tool source, and both belong to the same turn.';
+comment on constraint citation_ledger_entry_has_one_source on citeledger.citation_ledger_entry is
+  'Exactly one of the three sources is named.';
+comment on constraint citation_ledger_entry_provenance_is_a_tool_source
+  on citeledger.citation_ledger_entry is
+  'What a tool brought is provenance, and nothing else is.';
+comment on constraint citation_ledger_entry_citation_is_kb_document
+  on citeledger.citation_ledger_entry is
+  'A citation of an own document is of the kind kb_document.';
+comment on constraint citation_ledger_entry_caselaw_citation_is_caselaw
+  on citeledger.citation_ledger_entry is
+  'A citation of an opinion is of the kind caselaw.';
+comment on constraint citation_ledger_entry_confidence_is_a_share
+  on citeledger.citation_ledger_entry is
+  'From 0 to 1, or null; NaN is neither.';
+comment on constraint citation_ledger_entry_source_kind_is_label
+  on citeledger.citation_ledger_entry is
+  'A label: it cannot hold content.';
+comment on constraint citation_ledger_entry_verification_status_is_label
+  on citeledger.citation_ledger_entry is
+  'A label: it cannot hold content. A status that verification_tier does not know can be stored, '
+  'so that it is counted and flags its turn.';
+comment on constraint citation_ledger_entry_provider_is_name on citeledger.citation_ledger_entry is
+  'A name: it cannot hold content.';
+comment on constraint citation_ledger_entry_treatment_is_reserved
+  on citeledger.citation_ledger_entry is
+  'Nothing writes a treatment yet.';
+comment on index citeledger.citation_ledger_entry_citation_key is
+  'A citation has one entry. Referencing side of citation_ledger_entry_citation_fkey.';
+comment on index citeledger.citation_ledger_entry_caselaw_citation_key is
+  'A citation has one entry. Referencing side of citation_ledger_entry_caselaw_citation_fkey.';
+comment on index citeledger.citation_ledger_entry_tool_source_key is
+  'A tool source has one entry. Referencing side of citation_ledger_entry_tool_source_fkey.';
+comment on index citeledger.citation_ledger_entry_chat_idx is
+  'The ledger of a chat. Referencing side of citation_ledger_entry_message_fkey.';
+comment on index citeledger.citation_ledger_entry_message_idx is
+  'The ledger of a turn, which the gate counts.';
+comment on index citeledger.citation_ledger_entry_project_idx is 'The ledger of a matter.';
+comment on policy citation_ledger_entry_of_the_firm on citeledger.citation_ledger_entry is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.citation_ledger_entry from public;
+grant select on table citeledger.citation_ledger_entry to citeledger_app;
+
+reset role;
+
+-- ledger/citation_ledger_entry_revision
+
+set local role citeledger_owner;
+
+create table citeledger.citation_ledger_entry_revision (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  entry_id uuid not null,
+  source_kind text not null,
+  verification_status text not null,
+  confidence double precision,
+  provider text,
+  retrieved_at timestamptz,
+  superseded_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default now(),
+  constraint citation_ledger_entry_revision_pkey primary key (firm_id, id),
+  constraint citation_ledger_entry_revision_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint citation_ledger_entry_revision_source_kind_is_label check (
+    source_kind ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint citation_ledger_entry_revision_status_is_label check (
+    verification_status ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint citation_ledger_entry_revision_provider_is_name check (
+    provider ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+  )
+);
+
+create index citation_ledger_entry_revision_message_idx
+  on citeledger.citation_ledger_entry_revision (firm_id, message_id);
+create index citation_ledger_entry_revision_entry_idx
+  on citeledger.citation_ledger_entry_revision (firm_id, entry_id);
+
+alter table citeledger.citation_ledger_entry_revision enable row level security;
+alter table citeledger.citation_ledger_entry_revision force row level security;
+
+create policy citation_ledger_entry_revision_of_the_firm
+  on citeledger.citation_ledger_entry_revision
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.citation_ledger_entry_revision is
+  'What a ledger entry said before it was refreshed, or before it was deleted with its source '
+  'while the turn stays. Written by triggers of the ledger; by no role.';
+comment on column citeledger.citation_ledger_entry_revision.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.citation_ledger_entry_revision.id is 'The revision.';
+comment on column citeledger.citation_ledger_entry_revision.message_id is 'The turn.';
+comment on column citeledger.citation_ledger_entry_revision.entry_id is
+  'The entry; it may be gone, so there is no foreign key.';
+comment on column citeledger.citation_ledger_entry_revision.source_kind is
+  'The entry''s source_kind until superseded_at.';
+comment on column citeledger.citation_ledger_entry_revision.verification_status is
+  'The entry''s verification_status until superseded_at.';
+comment on column citeledger.citation_ledger_entry_revision.confidence is
+  'The entry''s confidence until superseded_at.';
+comment on column citeledger.citation_ledger_entry_revision.provider is
+  'The entry''s provider until superseded_at.';
+comment on column citeledger.citation_ledger_entry_revision.retrieved_at is
+  'The entry''s retrieved_at until superseded_at.';
+comment on column citeledger.citation_ledger_entry_revision.superseded_at is
+  'When the values were replaced or taken, by the clock.';
+comment on column citeledger.citation_ledger_entry_revision.created_at is
+  'When the row was recorded: the start of that transaction.';
+comment on constraint citation_ledger_entry_revision_pkey
+  on citeledger.citation_ledger_entry_revision is
+  'A revision is known within its firm.';
+comment on constraint citation_ledger_entry_revision_message_fkey
+  on citeledger.citation_ledger_entry_revision is
+  'A revision goes with its turn.';
+comment on constraint citation_ledger_entry_revision_source_kind_is_label
+  on citeledger.citation_ledger_entry_revision is
+  'A label: it cannot hold content.';
+comment on constraint citation_ledger_entry_revision_status_is_label
+  on citeledger.citation_ledger_entry_revision is
+  'A label: it cannot hold content.';
+comment on constraint citation_ledger_entry_revision_provider_is_name
+  on citeledger.citation_ledger_entry_revision is
+  'A name: it cannot hold content.';
+comment on index citeledger.citation_ledger_entry_revision_message_idx is
+  'The revisions of a turn. Referencing side of citation_ledger_entry_revision_message_fkey.';
+comment on index citeledger.citation_ledger_entry_revision_entry_idx is
+  'The history of an entry.';
+comment on policy citation_ledger_entry_revision_of_the_firm
+  on citeledger.citation_ledger_entry_revision is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.citation_ledger_entry_revision from public;
+grant select on table citeledger.citation_ledger_entry_revision to citeledger_app;
+
+reset role;
+
+-- ledger/keep_revisions
+
+set local role citeledger_owner;
+
+create function citeledger_private.keep_replaced_values()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid;
+  v_outer text;
+begin
+  for v_firm_id in
+    select distinct o.firm_id from old_rows as o order by o.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm_id);
+    insert into citeledger.citation_ledger_entry_revision (
+      firm_id, message_id, entry_id,
+      source_kind, verification_status, confidence, provider, retrieved_at
+    )
+    select
+      o.firm_id, o.message_id, o.id,
+      o.source_kind, o.verification_status, o.confidence, o.provider, o.retrieved_at
+    from old_rows as o
+    join new_rows as n on n.firm_id = o.firm_id and n.id = o.id
+    where o.firm_id = v_firm_id
+      and (o.source_kind, o.verification_status, o.confidence, o.provider, o.retrieved_at)
+        is distinct from
+        (n.source_kind, n.verification_status, n.confidence, n.provider, n.retrieved_at)
+    on conflict do nothing;
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.keep_deleted_values()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid;
+  v_outer text;
+begin
+  for v_firm_id in
+    select distinct o.firm_id from old_rows as o order by o.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm_id);
+    -- When the turn itself goes, its message is gone already and so is the history.
+    insert into citeledger.citation_ledger_entry_revision (
+      firm_id, message_id, entry_id,
+      source_kind, verification_status, confidence, provider, retrieved_at
+    )
+    select
+      o.firm_id, o.message_id, o.id,
+      o.source_kind, o.verification_status, o.confidence, o.provider, o.retrieved_at
+    from old_rows as o
+    join citeledger.messages as m on m.firm_id = v_firm_id and m.id = o.message_id
+    where o.firm_id = v_firm_id
+    on conflict do nothing;
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.keep_replaced_values() is
+  'Trigger function: records what updated ledger entries said before, for those whose mirrored '
+  'values changed.';
+comment on function citeledger_private.keep_deleted_values() is
+  'Trigger function: records what deleted ledger entries said, for those whose turn stays.';
+
+revoke all on function citeledger_private.keep_replaced_values() from public;
+revoke all on function citeledger_private.keep_deleted_values() from public;
+
+create trigger citation_ledger_entry_keep_replaced
+  after update on citeledger.citation_ledger_entry
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function citeledger_private.keep_replaced_values();
+
+create trigger citation_ledger_entry_keep_deleted
+  after delete on citeledger.citation_ledger_entry
+  referencing old table as old_rows
+  for each statement
+  execute function citeledger_private.keep_deleted_values();
+
+comment on trigger citation_ledger_entry_keep_replaced on citeledger.citation_ledger_entry is
+  'Every change of an entry leaves a revision.';
+comment on trigger citation_ledger_entry_keep_deleted on citeledger.citation_ledger_entry is
+  'An entry that goes while its turn stays leaves a revision.';
+
+reset role;
+
+-- ledger/finalize_failure
+
+set local role citeledger_owner;
+
+create table citeledger.finalize_failure (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  stage text not null,
+  sqlstate text not null,
+  failed_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default now(),
+  constraint finalize_failure_pkey primary key (firm_id, id),
+  constraint finalize_failure_message_fkey foreign key (firm_id, message_id)
+    references citeledger.messages (firm_id, id) on delete cascade,
+  constraint finalize_failure_stage_is_label check (stage ~ '^[a-z][a-z0-9_]{0,31}$'),
+  constraint finalize_failure_sqlstate_is_code check (sqlstate ~ '^[0-9A-Z]{5}$')
+);
+
+create index finalize_failure_message_idx on citeledger.finalize_failure (firm_id, message_id);
+
+alter table citeledger.finalize_failure enable row level security;
+alter table citeledger.finalize_failure force row level security;
+
+create policy finalize_failure_of_the_firm on citeledger.finalize_failure
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.finalize_failure is
+  'What went wrong when a turn was finalized: the stage and the code, never the text of the error, '
+  'which could hold content. Cleared when the turn is finalized again without that failure.';
+comment on column citeledger.finalize_failure.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.finalize_failure.id is 'The failure.';
+comment on column citeledger.finalize_failure.message_id is 'The turn.';
+comment on column citeledger.finalize_failure.stage is
+  'lock (the turn was busy), isolation (no verdict can be had under this isolation level), '
+  'assemble (the ledger), assemble_row (one source of it was skipped), gate (the verdict) or '
+  'withdraw (an old verdict could not be removed).';
+comment on column citeledger.finalize_failure.sqlstate is
+  'The SQLSTATE of the error: five characters.';
+comment on column citeledger.finalize_failure.failed_at is 'When it failed, by the clock.';
+comment on column citeledger.finalize_failure.created_at is
+  'When the row was recorded: the start of that transaction.';
+comment on constraint finalize_failure_pkey on citeledger.finalize_failure is
+  'A failure is known within its firm.';
+comment on constraint finalize_failure_message_fkey on citeledger.finalize_failure is
+  'A failure goes with its turn.';
+comment on constraint finalize_failure_stage_is_label on citeledger.finalize_failure is
+  'A label: it cannot hold content.';
+comment on constraint finalize_failure_sqlstate_is_code on citeledger.finalize_failure is
+  'Five digits or capital letters: it cannot hold content.';
+comment on index citeledger.finalize_failure_message_idx is
+  'The failures of a turn. Referencing side of finalize_failure_message_fkey.';
+comment on policy finalize_failure_of_the_firm on citeledger.finalize_failure is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.finalize_failure from public;
+grant select on table citeledger.finalize_failure to citeledger_app;
+
+reset role;
+
+-- ledger/entry_values
+
+set local role citeledger_owner;
+
+create function citeledger_private.entry_values(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[]
+)
+returns table (
+  project_id uuid,
+  chat_id uuid,
+  message_id uuid,
+  source_table text,
+  source_id uuid,
+  message_citation_id uuid,
+  message_caselaw_citation_id uuid,
+  message_tool_source_id uuid,
+  source_kind text,
+  verification_status text,
+  confidence double precision,
+  provider text,
+  retrieved_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select
+    c.project_id, m.chat_id, m.id, 'message_citations', s.id,
+    s.id, null::uuid, null::uuid,
+    'kb_document',
+    case when s.verified then s.verification_method else 'unverified' end,
+    case when s.verified then s.verification_confidence::double precision end,
+    null::text,
+    null::timestamptz
+  from citeledger.messages as m
+  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  join citeledger.message_citations as s on s.firm_id = p_firm_id and s.message_id = m.id
+  where m.firm_id = p_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant'
+    and (p_source_ids is null or s.id = any(p_source_ids))
+  union all
+  select
+    c.project_id, m.chat_id, m.id, 'message_caselaw_citations', s.id,
+    null, s.id, null,
+    'caselaw',
+    case when s.verified then s.verification_method else 'unverified' end,
+    case when s.verified then s.verification_confidence end,
+    'courtlistener',
+    s.created_at
+  from citeledger.messages as m
+  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  join citeledger.message_caselaw_citations as s on s.firm_id = p_firm_id and s.message_id = m.id
+  where m.firm_id = p_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant'
+    and (p_source_ids is null or s.id = any(p_source_ids))
+  union all
+  select
+    c.project_id, m.chat_id, m.id, 'message_tool_sources', s.id,
+    null, null, s.id,
+    s.source_kind,
+    'provenance',
+    null,
+    s.provider,
+    s.created_at
+  from citeledger.messages as m
+  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  join citeledger.message_tool_sources as s on s.firm_id = p_firm_id and s.message_id = m.id
+  where m.firm_id = p_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant'
+    and (p_source_ids is null or s.id = any(p_source_ids));
+end
+$$;
+
+comment on function citeledger_private.entry_values(uuid, uuid[], uuid[]) is
+  'What the ledger must say of the sources of the given turns: the one place that maps a source '
+  'row to an entry. p_source_ids limits it to those sources; null means all of them. A message '
+  'that is unknown, or not the assistant''s, has none.';
+
+revoke all on function citeledger_private.entry_values(uuid, uuid[], uuid[]) from public;
+
+reset role;
+
+-- ledger/assemble_set
+
+set local role citeledger_owner;
+
+create function citeledger_private.assemble_set(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[] default null
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_had_entries boolean;
+  v_written integer;
+begin
+  -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
+  -- to refresh.
+  v_had_entries := exists (
+    select
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_id = any(p_message_ids)
+  );
+
+  with written as (
+    insert into citeledger.citation_ledger_entry (
+      firm_id, project_id, chat_id, message_id,
+      source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
+      verification_status, confidence, provider, retrieved_at
+    )
+    select
+      p_firm_id, v.project_id, v.chat_id, v.message_id,
+      v.source_kind, v.message_citation_id, v.message_caselaw_citation_id, v.message_tool_source_id,
+      v.verification_status, v.confidence, v.provider, v.retrieved_at
+    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as v
+    on conflict do nothing
+    returning id
+  )
+  select count(*) into v_written from written;
+
+  if not v_had_entries then
+    return v_written;
+  end if;
+
+  -- One indexed equality for each kind of source, never an OR over the three keys. The replaced
+  -- values are kept by the ledger's own trigger.
+  with due as materialized (
+    select *
+    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  paired as (
+    select e.id as entry_id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    union all
+    select e.id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    union all
+    select e.id, d.source_id
+    from due as d
+    join citeledger.citation_ledger_entry as e
+      on e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+  )
+  update citeledger.citation_ledger_entry as e
+  set
+    source_kind = d.source_kind,
+    verification_status = d.verification_status,
+    confidence = d.confidence,
+    provider = d.provider,
+    retrieved_at = d.retrieved_at
+  from paired as p
+  join due as d on d.source_id = p.source_id
+  where e.firm_id = p_firm_id
+    and e.id = p.entry_id
+    and (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+      is distinct from
+      (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  return v_written;
+end
+$$;
+
+comment on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) is
+  'Writes the missing ledger entries of the given turns and refreshes those that no longer mirror '
+  'their source, all at once; returns how many are new. p_source_ids limits it to those sources; '
+  'null means all of them. The caller holds the lock of every turn.';
+
+revoke all on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) from public;
+
+reset role;
+
+-- ledger/assemble_rows
+
+set local role citeledger_owner;
+
+create function citeledger_private.assemble_rows(
+  p_firm_id uuid,
+  p_message_id uuid,
+  p_source_ids uuid[] default null
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_source_id uuid;
+  v_written integer := 0;
+  v_sqlstates text[] := '{}';
+begin
+  for v_source_id in
+    select v.source_id
+    from citeledger_private.entry_values(p_firm_id, array[p_message_id], p_source_ids) as v
+    order by v.source_id
+  loop
+    begin
+      v_written := v_written + citeledger_private.assemble_set(
+        p_firm_id, array[p_message_id], array[v_source_id]
+      );
+    exception
+      -- Class 22 and class 23: the fault lies in the row. Every other error is not the row's.
+      when data_exception or integrity_constraint_violation then
+        v_sqlstates := v_sqlstates || sqlstate;
+    end;
+  end loop;
+
+  if cardinality(v_sqlstates) > 0 then
+    insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
+    select p_firm_id, p_message_id, 'assemble_row', s.code
+    from unnest(v_sqlstates) as s (code)
+    on conflict do nothing;
+    raise warning using
+      message = 'sources of a turn got no ledger entry',
+      detail = format(
+        '%s of the sources were skipped, SQLSTATE %s.',
+        cardinality(v_sqlstates),
+        (select string_agg(distinct s.code, ', ') from unnest(v_sqlstates) as s (code))
+      ),
+      hint = 'See citeledger.finalize_failure; each of them counts as failed in the verdict.';
+  end if;
+  return v_written;
+end
+$$;
+
+comment on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) is
+  'Assembles one turn source by source, where all at once failed: a source whose entry cannot be '
+  'written (SQLSTATE class 22 or 23) is skipped, logged and warned about; any other error is '
+  'raised. Returns how many entries are new. The caller holds the lock of the turn.';
+
+revoke all on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) from public;
+
+reset role;
+
+-- gate/verification_tier
+
+set local role citeledger_owner;
+
+create function citeledger.verification_tier(
+  p_status text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return case p_status collate "C"
+    when 'exact_match' then 'pass'
+    when 'tolerant_match' then 'pass'
+    when 'paraphrase_judge' then 'supported'
+    when 'ensemble_strict' then 'supported'
+    when 'ensemble_majority' then 'supported'
+    when 'unverified' then 'fail'
+    when 'failed' then 'fail'
+    when 'provenance' then 'provenance'
+  end;
+end
+$$;
+
+comment on function citeledger.verification_tier(text) is
+  'The tier of a verification status: pass (exact_match, tolerant_match), supported '
+  '(paraphrase_judge, ensemble_strict, ensemble_majority), fail (unverified, failed) or '
+  'provenance. Null for any other status, compared exactly: no case is folded and no blank '
+  'trimmed.';
+
+revoke all on function citeledger.verification_tier(text) from public;
+grant execute on function citeledger.verification_tier(text) to citeledger_reader;
+grant execute on function citeledger.verification_tier(text) to citeledger_app;
+grant execute on function citeledger.verification_tier(text) to citeledger_admin;
+
+reset role;
+
+-- gate/work_product_fiduciary_gate
+
+set local role citeledger_owner;
+
+create table citeledger.work_product_fiduciary_gate (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  message_id uuid not null,
+  chat_id uuid not null,
+  project_id uuid,
+  gate_status text not null,
+  pass_count integer not null,
+  supported_count integer not null,
+  fail_count integer not null,
+  total_assertions integer not null,
+  unrecognized_count integer not null,
+  confidence double precision,
+  computed_at timestamptz not null default clock_timestamp(),
+  created_at timestamptz not null default now(),
+  constraint work_product_fiduciary_gate_pkey primary key (firm_id, id),
+  constraint work_product_fiduciary_gate_message_key unique (firm_id, message_id),
+  constraint work_product_fiduciary_gate_message_fkey foreign key (firm_id, chat_id, message_id)
+    references citeledger.messages (firm_id, chat_id, id) on delete cascade,
+  constraint work_product_fiduciary_gate_project_fkey foreign key (firm_id, project_id)
+    references citeledger.projects (firm_id, id) on delete set null (project_id),
+  constraint work_product_fiduciary_gate_counts_are_not_negative check (
+    pass_count >= 0 and supported_count >= 0 and fail_count >= 0 and unrecognized_count >= 0
+  ),
+  constraint work_product_fiduciary_gate_total_is_the_sum check (
+    total_assertions = pass_count + supported_count + fail_count
+  ),
+  constraint work_product_fiduciary_gate_status_is_what_counts_say check (
+    gate_status = case
+      when fail_count > 0 or unrecognized_count > 0 then 'flagged'
+      when supported_count > 0 then 'supported_only'
+      else 'fiduciary_grade'
+    end
+  ),
+  constraint work_product_fiduciary_gate_status_is_label check (
+    gate_status ~ '^[a-z][a-z0-9_]{0,31}$'
+  ),
+  constraint work_product_fiduciary_gate_confidence_is_a_share check (
+    confidence >= 0 and confidence <= 1
+  )
+);
+
+create index work_product_fiduciary_gate_chat_idx
+  on citeledger.work_product_fiduciary_gate (firm_id, chat_id, message_id);
+create index work_product_fiduciary_gate_project_idx
+  on citeledger.work_product_fiduciary_gate (firm_id, project_id);
+
+alter table citeledger.work_product_fiduciary_gate enable row level security;
+alter table citeledger.work_product_fiduciary_gate force row level security;
+
+create policy work_product_fiduciary_gate_of_the_firm on citeledger.work_product_fiduciary_gate
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.work_product_fiduciary_gate is
+  'The verdict of each turn, computed from its ledger and never set by hand: one row a turn. A '
+  'verdict of fiduciary_grade with total_assertions 0 means that the turn asserted nothing that '
+  'was recorded; show it as such.';
+comment on column citeledger.work_product_fiduciary_gate.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.work_product_fiduciary_gate.id is 'The verdict.';
+comment on column citeledger.work_product_fiduciary_gate.message_id is 'The turn.';
+comment on column citeledger.work_product_fiduciary_gate.chat_id is 'The chat of the turn.';
+comment on column citeledger.work_product_fiduciary_gate.project_id is
+  'The matter of the chat when the verdict was computed; null for none, and after it was deleted.';
+comment on column citeledger.work_product_fiduciary_gate.gate_status is
+  'flagged when something failed or is unrecognised, else supported_only when something is merely '
+  'supported, else fiduciary_grade.';
+comment on column citeledger.work_product_fiduciary_gate.pass_count is
+  'Assertions whose quote matched: exact_match, tolerant_match.';
+comment on column citeledger.work_product_fiduciary_gate.supported_count is
+  'Assertions that a judge found supported: paraphrase_judge, ensemble_strict, ensemble_majority.';
+comment on column citeledger.work_product_fiduciary_gate.fail_count is
+  'Assertions that are unverified or failed, or that have no ledger entry.';
+comment on column citeledger.work_product_fiduciary_gate.total_assertions is
+  'pass_count + supported_count + fail_count. What a tool brought is provenance, not an assertion.';
+comment on column citeledger.work_product_fiduciary_gate.unrecognized_count is
+  'Entries with a status that verification_tier does not know: in no other count, but flagging.';
+comment on column citeledger.work_product_fiduciary_gate.confidence is
+  'Mean of the confidences of the counted entries that have one, 0 to 1, or null.';
+comment on column citeledger.work_product_fiduciary_gate.computed_at is
+  'When this verdict was computed, by the clock; an unchanged verdict is not written again.';
+comment on column citeledger.work_product_fiduciary_gate.created_at is
+  'When the turn got its first verdict.';
+comment on constraint work_product_fiduciary_gate_pkey on citeledger.work_product_fiduciary_gate is
+  'A verdict is known within its firm.';
+comment on constraint work_product_fiduciary_gate_message_key
+  on citeledger.work_product_fiduciary_gate is
+  'A turn has one verdict.';
+comment on constraint work_product_fiduciary_gate_message_fkey
+  on citeledger.work_product_fiduciary_gate is
+  'A verdict goes with its turn, and its chat is the turn''s.';
+comment on constraint work_product_fiduciary_gate_project_fkey
+  on citeledger.work_product_fiduciary_gate is
+  'A verdict names a matter of its own firm; it stays when the matter goes.';
+comment on constraint work_product_fiduciary_gate_counts_are_not_negative
+  on citeledger.work_product_fiduciary_gate is
+  'Counts are zero or more.';
+comment on constraint work_product_fiduciary_gate_total_is_the_sum
+  on citeledger.work_product_fiduciary_gate is
+  'The total is what passed, is supported and failed: nothing is dropped, nothing counted twice.';
+comment on constraint work_product_fiduciary_gate_status_is_what_counts_say
+  on citeledger.work_product_fiduciary_gate is
+  'A verdict that contradicts its counts cannot be stored: fail or unrecognised > 0 is flagged, '
+  'else supported > 0 is supported_only, else fiduciary_grade.';
+comment on constraint work_product_fiduciary_gate_status_is_label
+  on citeledger.work_product_fiduciary_gate is
+  'A label: it cannot hold content.';
+comment on constraint work_product_fiduciary_gate_confidence_is_a_share
+  on citeledger.work_product_fiduciary_gate is
+  'From 0 to 1, or null; NaN is neither.';
+comment on index citeledger.work_product_fiduciary_gate_chat_idx is
+  'The verdicts of a chat. Referencing side of work_product_fiduciary_gate_message_fkey.';
+comment on index citeledger.work_product_fiduciary_gate_project_idx is
+  'The verdicts of a matter. Referencing side of work_product_fiduciary_gate_project_fkey.';
+comment on policy work_product_fiduciary_gate_of_the_firm
+  on citeledger.work_product_fiduciary_gate is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.work_product_fiduciary_gate from public;
+grant select on table citeledger.work_product_fiduciary_gate to citeledger_app;
+
+reset role;
+
+-- gate/recount
+
+set local role citeledger_owner;
+
+create function citeledger_private.recount(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns table (
+  message_id uuid,
+  chat_id uuid,
+  project_id uuid,
+  pass_count integer,
+  supported_count integer,
+  fail_count integer,
+  unrecognized_count integer,
+  confidence double precision,
+  unrecognized_statuses text[]
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select
+    m.id,
+    m.chat_id,
+    c.project_id,
+    counted.pass_count,
+    counted.supported_count,
+    -- A citation without an entry resolves to nothing. An entry's citation is of the same turn and
+    -- has no other entry, so the difference of the counts is exactly those.
+    (counted.fail_count
+      + (
+        select count(*)
+        from citeledger.message_citations as s
+        where s.firm_id = p_firm_id and s.message_id = m.id
+      )
+      + (
+        select count(*)
+        from citeledger.message_caselaw_citations as s
+        where s.firm_id = p_firm_id and s.message_id = m.id
+      )
+      - counted.citation_entries)::integer,
+    counted.unrecognized_count,
+    counted.confidence,
+    counted.unrecognized_statuses
+  from citeledger.messages as m
+  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  cross join lateral (
+    select
+      coalesce(sum(t.entries) filter (where t.tier = 'pass'), 0)::integer as pass_count,
+      coalesce(sum(t.entries) filter (where t.tier = 'supported'), 0)::integer as supported_count,
+      coalesce(sum(t.entries) filter (where t.tier = 'fail'), 0)::integer as fail_count,
+      coalesce(sum(t.entries) filter (where t.tier is null), 0)::integer as unrecognized_count,
+      coalesce(sum(t.citation_entries), 0) as citation_entries,
+      -- As numeric: a mean over double precision depends on the order of the rows.
+      (sum(t.confidence) filter (where t.tier in ('pass', 'supported', 'fail'))
+        / nullif(sum(t.confidences) filter (where t.tier in ('pass', 'supported', 'fail')), 0)
+      )::double precision as confidence,
+      array_agg(t.verification_status order by t.verification_status collate "C")
+        filter (where t.tier is null) as unrecognized_statuses
+    from (
+      select
+        e.verification_status,
+        citeledger.verification_tier(e.verification_status) as tier,
+        count(*) as entries,
+        count(*) filter (where e.message_tool_source_id is null) as citation_entries,
+        sum(e.confidence::numeric) as confidence,
+        count(e.confidence) as confidences
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = p_firm_id and e.message_id = m.id
+      group by e.verification_status
+    ) as t
+  ) as counted
+  where m.firm_id = p_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant';
+end
+$$;
+
+comment on function citeledger_private.recount(uuid, uuid[]) is
+  'What the ledger of the given turns says now: one row for each message that is the assistant''s. '
+  'fail_count includes the citations that have no entry. unrecognized_statuses: the distinct '
+  'statuses that verification_tier does not know, or null.';
+
+revoke all on function citeledger_private.recount(uuid, uuid[]) from public;
+
+reset role;
+
+-- gate/record_gates
+
+set local role citeledger_owner;
+
+create function citeledger_private.record_gates(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_unrecognized text;
+begin
+  with counted as materialized (
+    select * from citeledger_private.recount(p_firm_id, p_message_ids)
+  ),
+  recorded as (
+    insert into citeledger.work_product_fiduciary_gate as g (
+      firm_id, message_id, chat_id, project_id,
+      gate_status,
+      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
+      confidence, computed_at
+    )
+    select
+      p_firm_id, c.message_id, c.chat_id, c.project_id,
+      case
+        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
+        when c.supported_count > 0 then 'supported_only'
+        else 'fiduciary_grade'
+      end,
+      c.pass_count, c.supported_count, c.fail_count,
+      c.pass_count + c.supported_count + c.fail_count,
+      c.unrecognized_count,
+      c.confidence, clock_timestamp()
+    from counted as c
+    on conflict (firm_id, message_id) do update
+    set
+      project_id = excluded.project_id,
+      gate_status = excluded.gate_status,
+      pass_count = excluded.pass_count,
+      supported_count = excluded.supported_count,
+      fail_count = excluded.fail_count,
+      total_assertions = excluded.total_assertions,
+      unrecognized_count = excluded.unrecognized_count,
+      confidence = excluded.confidence,
+      computed_at = excluded.computed_at
+    where (
+        g.project_id, g.gate_status, g.pass_count, g.supported_count, g.fail_count,
+        g.total_assertions, g.unrecognized_count, g.confidence
+      ) is distinct from (
+        excluded.project_id, excluded.gate_status, excluded.pass_count, excluded.supported_count,
+        excluded.fail_count, excluded.total_assertions, excluded.unrecognized_count,
+        excluded.confidence
+      )
+    returning g.message_id
+  )
+  select string_agg(distinct s.status, ', ')
+  into v_unrecognized
+  from counted as c
+  cross join unnest(c.unrecognized_statuses) as s (status);
+
+  if v_unrecognized is not null then
+    raise warning using
+      message = format('unrecognized verification status: %s', v_unrecognized),
+      detail = 'Entries with such a status count in no tier, and flag their turn.',
+      hint = 'Finalize the turn again once its sources carry a known verification_method.';
+  end if;
+end
+$$;
+
+comment on function citeledger_private.record_gates(uuid, uuid[]) is
+  'Computes and stores the verdict of each of the given turns, in one statement; an unchanged '
+  'verdict is not written. Warns once, naming the distinct unrecognised statuses. The caller holds '
+  'the lock of every turn.';
+
+revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public;
+
+reset role;
+
+-- gate/lock_turns
+
+set local role citeledger_owner;
+
+create function citeledger_private.lock_turns(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- NO KEY UPDATE lets foreign keys to the message through: two sessions that both inserted sources
+  -- and both finalize would deadlock under FOR UPDATE. In id order, whoever asks.
+  perform
+  from citeledger.messages as m
+  where m.firm_id = p_firm_id and m.id = any(p_message_ids)
+  order by m.id
+  for no key update;
+
+  -- A new statement, so that it sees what was committed while this one waited for the locks.
+  return array(
+    select m.id
+    from citeledger.messages as m
+    where m.firm_id = p_firm_id
+      and m.id = any(p_message_ids)
+      and m.role = 'assistant'
+      and (
+        m.finalized_at is not null
+        or exists (
+          select
+          from citeledger.work_product_fiduciary_gate as g
+          where g.firm_id = p_firm_id and g.message_id = m.id
+        )
+      )
+    order by m.id
+  );
+end
+$$;
+
+comment on function citeledger_private.lock_turns(uuid, uuid[]) is
+  'Locks the messages FOR NO KEY UPDATE in id order until the transaction ends: the one lock that '
+  'every writer of a turn takes before it reads the turn''s state. Returns, in id order, those '
+  'whose verdict must follow their sources: the assistant''s messages that are finalized or have a '
+  'verdict.';
+
+revoke all on function citeledger_private.lock_turns(uuid, uuid[]) from public;
+
+reset role;
+
+-- gate/withdraw_gates
+
+set local role citeledger_owner;
+
+create function citeledger_private.log_failure(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_stage text,
+  p_sqlstate text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- A log that cannot be written must not break the turn: the warning still says it.
+  begin
+    delete from citeledger.finalize_failure as f
+    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids) and f.stage = p_stage;
+    insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
+    select p_firm_id, m.id, p_stage, p_sqlstate
+    from unnest(p_message_ids) as m (id)
+    on conflict do nothing;
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      raise warning using
+        message = 'a failure of finalize could not be logged',
+        detail = format('Writing the log failed with SQLSTATE %s.', sqlstate),
+        hint = 'See whether citeledger.finalize_failure is whole.';
+  end;
+  raise warning using
+    message = format('a turn could not be finalized: %s failed', p_stage),
+    detail = format(
+      'Stage %s failed with SQLSTATE %s for %s turn(s).',
+      p_stage, p_sqlstate, cardinality(p_message_ids)
+    ),
+    hint = 'See citeledger.finalize_failure; citeledger.finalize_pending tries again.';
+end
+$$;
+
+create function citeledger_private.withdraw_gates(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_stage text,
+  p_sqlstate text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_stale boolean := false;
+begin
+  begin
+    delete from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = p_firm_id and g.message_id = any(p_message_ids);
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      perform citeledger_private.log_failure(p_firm_id, p_message_ids, 'withdraw', sqlstate);
+      -- No verdict can be read from a broken table. But one that can be read, and is stale, must
+      -- not be committed: then the turn fails rather than the promise.
+      begin
+        v_stale := exists (
+          select
+          from citeledger.work_product_fiduciary_gate as g
+          where g.firm_id = p_firm_id and g.message_id = any(p_message_ids)
+        );
+      exception
+        when others then
+          v_stale := false;
+      end;
+      if v_stale then
+        raise;
+      end if;
+  end;
+  perform citeledger_private.log_failure(p_firm_id, p_message_ids, p_stage, p_sqlstate);
+end
+$$;
+
+comment on function citeledger_private.log_failure(uuid, uuid[], text, text) is
+  'Records in finalize_failure that p_stage failed with p_sqlstate for the given turns, in place '
+  'of an earlier failure of that stage, and warns. Never raises, except for 40001.';
+comment on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) is
+  'Removes the verdicts of turns whose stage p_stage failed with p_sqlstate, logs and warns: no '
+  'ledger means no verdict, never an old one. Raises only when an old verdict can be read but not '
+  'removed.';
+
+revoke all on function citeledger_private.log_failure(uuid, uuid[], text, text) from public;
+revoke all on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) from public;
+
+reset role;
+
+-- gate/settle
+
+set local role citeledger_owner;
+
+create function citeledger_private.settle(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[] default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_source_ids uuid[] := p_source_ids;
+  v_stage text := 'assemble';
+  v_sqlstate text;
+  v_message_id uuid;
+begin
+  if cardinality(p_message_ids) = 0 then
+    return;
+  end if;
+
+  -- Above read committed a statement does not see what others committed while the lock was awaited,
+  -- so a verdict could be stale: none is recorded, and finalize_pending does it later.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, 'isolation', '25000');
+    return;
+  end if;
+
+  -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.
+  -- A query cancel or a timeout (57014) is not caught by "others".
+  begin
+    -- Where an earlier attempt failed, more than the changed sources may be missing.
+    if v_source_ids is not null
+      and (
+        select count(*)
+        from citeledger.work_product_fiduciary_gate as g
+        where g.firm_id = p_firm_id
+          and g.message_id = any(p_message_ids)
+          and not exists (
+            select
+            from citeledger.finalize_failure as f
+            where f.firm_id = p_firm_id and f.message_id = g.message_id
+          )
+      ) < cardinality(p_message_ids)
+    then
+      v_source_ids := null;
+    end if;
+    delete from citeledger.finalize_failure as f
+    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
+    perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      v_sqlstate := sqlstate;
+  end;
+
+  -- The fault may lie in single rows of the one turn: try each.
+  if left(v_sqlstate, 2) in ('22', '23') and cardinality(p_message_ids) = 1 then
+    v_sqlstate := null;
+    begin
+      delete from citeledger.finalize_failure as f
+      where f.firm_id = p_firm_id and f.message_id = p_message_ids[1];
+      perform citeledger_private.assemble_rows(p_firm_id, p_message_ids[1], v_source_ids);
+    exception
+      when serialization_failure then
+        raise;
+      when others then
+        v_sqlstate := sqlstate;
+    end;
+  end if;
+
+  if v_sqlstate is null then
+    v_stage := 'gate';
+    begin
+      perform citeledger_private.record_gates(p_firm_id, p_message_ids);
+    exception
+      when serialization_failure then
+        raise;
+      when others then
+        v_sqlstate := sqlstate;
+    end;
+  end if;
+
+  if v_sqlstate is null then
+    return;
+  end if;
+
+  if cardinality(p_message_ids) = 1 then
+    perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, v_stage, v_sqlstate);
+  else
+    -- One bad turn spoils no other.
+    foreach v_message_id in array p_message_ids loop
+      perform citeledger_private.settle(p_firm_id, array[v_message_id], p_source_ids);
+    end loop;
+  end if;
+end
+$$;
+
+comment on function citeledger_private.settle(uuid, uuid[], uuid[]) is
+  'Assembles the ledger of the given turns of the assistant, then records their verdicts, each '
+  'step in its own guard; p_source_ids limits the assembly to those sources, null means all of '
+  'them. When a step fails, the turn has no verdict, the failure is logged and warned about, and '
+  'nothing is raised. The caller holds the lock of every turn and acts for p_firm_id. Errors that '
+  'pass: 40001, 57014.';
+
+revoke all on function citeledger_private.settle(uuid, uuid[], uuid[]) from public;
+
+reset role;
+
+-- ledger/assemble_ledger_entries
+
+set local role citeledger_owner;
+
+create function citeledger.assemble_ledger_entries(
+  p_message_id uuid
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_followers uuid[];
+  v_written integer;
+begin
+  v_followers := citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
+
+  begin
+    v_written := citeledger_private.assemble_set(v_firm_id, array[p_message_id]);
+  exception
+    when data_exception or integrity_constraint_violation then
+      v_written := null;
+  end;
+  if v_written is null then
+    delete from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id and f.stage = 'assemble_row';
+    v_written := citeledger_private.assemble_rows(v_firm_id, p_message_id);
+  end if;
+
+  -- A verdict that is there already must agree with the ledger as it is now.
+  if cardinality(v_followers) > 0 then
+    if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+      perform citeledger_private.record_gates(v_firm_id, v_followers);
+    else
+      perform citeledger_private.withdraw_gates(v_firm_id, v_followers, 'isolation', '25000');
+    end if;
+  end if;
+
+  return v_written;
+end
+$$;
+
+comment on function citeledger.assemble_ledger_entries(uuid) is
+  'Writes one ledger entry for each source of the turn p_message_id that has none, and refreshes '
+  'the entries that no longer mirror their source; the replaced values go to '
+  'citation_ledger_entry_revision. Returns how many entries are new: 0 for an unknown message and '
+  'for one that is not the assistant''s. A source whose entry cannot be written is skipped, logged '
+  'in finalize_failure (stage assemble_row) and warned about. A verdict that the turn already has '
+  'is computed again. Locks the message until the transaction ends. For citeledger_app. Errors: '
+  'any but SQLSTATE class 22 and 23 fails the assembly; finalize_turn catches them.';
+
+revoke all on function citeledger.assemble_ledger_entries(uuid) from public;
+grant execute on function citeledger.assemble_ledger_entries(uuid) to citeledger_app;
+grant execute on function citeledger.assemble_ledger_entries(uuid) to citeledger_admin;
+
+reset role;
+
+-- gate/compute_and_record_gate
+
+set local role citeledger_owner;
+
+create function citeledger.compute_and_record_gate(
+  p_message_id uuid
+)
+returns citeledger.work_product_fiduciary_gate
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_gate citeledger.work_product_fiduciary_gate;
+begin
+  perform citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
+
+  if not exists (
+    select
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id and m.id = p_message_id and m.role = 'assistant'
+  ) then
+    return null;
+  end if;
+
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform citeledger_private.withdraw_gates(v_firm_id, array[p_message_id], 'isolation', '25000');
+    return null;
+  end if;
+
+  perform citeledger_private.record_gates(v_firm_id, array[p_message_id]);
+
+  select g.*
+  into v_gate
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = v_firm_id and g.message_id = p_message_id;
+  return v_gate;
+end
+$$;
+
+comment on function citeledger.compute_and_record_gate(uuid) is
+  'Computes the verdict of the turn p_message_id from its ledger entries, stores it, and returns '
+  'the row; an unchanged verdict is not written again. A citation that has no entry counts as '
+  'failed. An unrecognised status counts in no tier, flags the turn, and is named in one warning. '
+  'Null, and no row, for an unknown message and for one that is not the assistant''s. Above read '
+  'committed no verdict is recorded: null, logged in finalize_failure (stage isolation). What it '
+  'cannot see is a citation that the application never recorded: record failed ones too, as '
+  'verified = false, also for caselaw. Locks the message until the transaction ends. For '
+  'citeledger_app.';
+
+revoke all on function citeledger.compute_and_record_gate(uuid) from public;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_app;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_admin;
+
+reset role;
+
+-- gate/message_triggers
+
+set local role citeledger_owner;
+
+create function citeledger_private.seal_message()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if new.content is distinct from old.content
+    or new.finalized_at is distinct from old.finalized_at
+    or new.role is distinct from old.role
+  then
+    raise exception using
+      errcode = '55000',
+      message = 'the message is finalized and sealed',
+      detail = format(
+        'Of a finalized message, %s cannot change.',
+        case
+          when new.content is distinct from old.content then 'content'
+          when new.finalized_at is distinct from old.finalized_at then 'finalized_at'
+          else 'role'
+        end
+      ),
+      hint = 'Answer in a new message; the verification columns of its sources stay open.';
+  end if;
+  return new;
+end
+$$;
+
+create function citeledger_private.finalize_inserted()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select n.firm_id, array_agg(n.id order by n.id) as message_ids
+    from new_rows as n
+    where n.finalized_at is not null and n.role = 'assistant'
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.settle(v_firm.firm_id, v_firm.message_ids);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.finalize_updated()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  -- The UPDATE itself holds the lock of every row that is here.
+  for v_firm in
+    select n.firm_id, array_agg(n.id order by n.id) as message_ids
+    from new_rows as n
+    join old_rows as o on o.firm_id = n.firm_id and o.id = n.id
+    where n.finalized_at is not null and o.finalized_at is null and n.role = 'assistant'
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.settle(v_firm.firm_id, v_firm.message_ids);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.seal_message() is
+  'Trigger function: refuses to change content, role or finalized_at of a finalized message. '
+  'Errors: 55000.';
+comment on function citeledger_private.finalize_inserted() is
+  'Trigger function: finalizes the turns that were inserted with finalized_at already set.';
+comment on function citeledger_private.finalize_updated() is
+  'Trigger function: finalizes the turns whose finalized_at was just set.';
+
+revoke all on function citeledger_private.seal_message() from public;
+revoke all on function citeledger_private.finalize_inserted() from public;
+revoke all on function citeledger_private.finalize_updated() from public;
+
+create trigger messages_seal
+  before update on citeledger.messages
+  for each row
+  when (old.finalized_at is not null)
+  execute function citeledger_private.seal_message();
+
+create trigger messages_finalize_inserted
+  after insert on citeledger.messages
+  referencing new table as new_rows
+  for each statement
+  execute function citeledger_private.finalize_inserted();
+
+create trigger messages_finalize_updated
+  after update on citeledger.messages
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function citeledger_private.finalize_updated();
+
+comment on trigger messages_seal on citeledger.messages is
+  'A finalized message is sealed.';
+comment on trigger messages_finalize_inserted on citeledger.messages is
+  'No call site can forget to finalize: a turn that arrives finalized gets its verdict.';
+comment on trigger messages_finalize_updated on citeledger.messages is
+  'No call site can forget to finalize: setting finalized_at is enough.';
+
+reset role;
+
+-- gate/source_triggers
+
+set local role citeledger_owner;
+
+create function citeledger_private.source_inserted()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.settle(
+      v_firm.firm_id,
+      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
+      v_firm.source_ids
+    );
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.citation_updated()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  -- Only where the verification changed: a document that goes sets its citations' reference to
+  -- null, and that must not touch a single turn.
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    join old_rows as o on o.firm_id = n.firm_id and o.id = n.id
+    where (o.verified, o.verification_method, o.verification_confidence)
+      is distinct from
+      (n.verified, n.verification_method, n.verification_confidence)
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.settle(
+      v_firm.firm_id,
+      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
+      v_firm.source_ids
+    );
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.source_deleted()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+  v_followers uuid[];
+begin
+  for v_firm in
+    select o.firm_id, array_agg(distinct o.message_id) as message_ids
+    from old_rows as o
+    group by o.firm_id
+    order by o.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    -- When the turn itself goes, its message is gone already: nothing to lock, nothing to seal.
+    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
+
+    if exists (
+        select
+        from citeledger.messages as m
+        where m.firm_id = v_firm.firm_id
+          and m.id = any(v_firm.message_ids)
+          and m.finalized_at is not null
+      )
+      -- This function runs as the owner; the setting role still tells who deletes.
+      and not pg_has_role(
+        coalesce(nullif(current_setting('role'), 'none'), session_user)::name,
+        'citeledger_owner',
+        'member'
+      )
+    then
+      raise exception using
+        errcode = '55000',
+        message = 'the turn is finalized and its sources are sealed',
+        detail = format('The source is a row of %s.', tg_table_name),
+        hint = 'Set verified = false on it, or delete the whole message as citeledger_admin.';
+    end if;
+
+    -- Its entries went with the sources; what is left is to count again.
+    perform citeledger_private.settle(v_firm.firm_id, v_followers, '{}');
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.source_inserted() is
+  'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
+  'where the turn is finalized or has a verdict; only the new sources are assembled.';
+comment on function citeledger_private.citation_updated() is
+  'Trigger function: where the verification of a citation changed, locks its turn and lets ledger '
+  'and verdict follow, if the turn is finalized or has a verdict.';
+comment on function citeledger_private.source_deleted() is
+  'Trigger function: locks the turns of the deleted sources, refuses when one of them is finalized '
+  'and whoever deletes is no member of citeledger_owner, and lets the verdicts follow. Errors: '
+  '55000.';
+
+revoke all on function citeledger_private.source_inserted() from public;
+revoke all on function citeledger_private.citation_updated() from public;
+revoke all on function citeledger_private.source_deleted() from public;
+
+create trigger message_citations_inserted
+  after insert on citeledger.message_citations
+  referencing new table as new_rows
+  for each statement
+  execute function citeledger_private.source_inserted();
+create trigger message_citations_updated
+  after update on citeledger.message_citations
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function citeledger_private.citation_updated();
+create trigger message_citations_deleted
+  after delete on citeledger.message_citations
+  referencing old table as old_rows
+  for each statement
+  execute function citeledger_private.source_deleted();
+
+create trigger message_caselaw_citations_inserted
+  after insert on citeledger.message_caselaw_citations
+  referencing new table as new_rows
+  for each statement
+  execute function citeledger_private.source_inserted();
+create trigger message_caselaw_citations_updated
+  after update on citeledger.message_caselaw_citations
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function citeledger_private.citation_updated();
+create trigger message_caselaw_citations_deleted
+  after delete on citeledger.message_caselaw_citations
+  referencing old table as old_rows
+  for each statement
+  execute function citeledger_private.source_deleted();
+
+create trigger message_tool_sources_inserted
+  after insert on citeledger.message_tool_sources
+  referencing new table as new_rows
+  for each statement
+  execute function citeledger_private.source_inserted();
+create trigger message_tool_sources_deleted
+  after delete on citeledger.message_tool_sources
+  referencing old table as old_rows
+  for each statement
+  execute function citeledger_private.source_deleted();
+
+comment on trigger message_citations_inserted on citeledger.message_citations is
+  'A late source gets its entry, and the verdict follows.';
+comment on trigger message_citations_updated on citeledger.message_citations is
+  'A late verification reaches the entry, and the verdict follows.';
+comment on trigger message_citations_deleted on citeledger.message_citations is
+  'A finalized turn keeps its sources; elsewhere the verdict follows.';
+comment on trigger message_caselaw_citations_inserted on citeledger.message_caselaw_citations is
+  'A late source gets its entry, and the verdict follows.';
+comment on trigger message_caselaw_citations_updated on citeledger.message_caselaw_citations is
+  'A late verification reaches the entry, and the verdict follows.';
+comment on trigger message_caselaw_citations_deleted on citeledger.message_caselaw_citations is
+  'A finalized turn keeps its sources; elsewhere the verdict follows.';
+comment on trigger message_tool_sources_inserted on citeledger.message_tool_sources is
+  'A late source gets its entry, and the verdict follows.';
+comment on trigger message_tool_sources_deleted on citeledger.message_tool_sources is
+  'A finalized turn keeps its sources; elsewhere the verdict follows.';
+
+reset role;
+
+-- gate/finalize_turn
+
+set local role citeledger_owner;
+
+create function citeledger.finalize_turn(
+  p_message_id uuid
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_role text;
+  v_finalized_at timestamptz;
+  v_locked boolean;
+  v_entries_before bigint;
+  v_entries_written bigint;
+  v_gate jsonb;
+  v_failures jsonb;
+begin
+  -- Nearly always the message is free. Waiting for it in a guard would cost every turn a multixact:
+  -- a lock of a subtransaction, then an update of its parent.
+  select m.role, m.finalized_at
+  into v_role, v_finalized_at
+  from citeledger.messages as m
+  where m.firm_id = v_firm_id and m.id = p_message_id
+  for no key update skip locked;
+  v_locked := found;
+
+  if not v_locked then
+    begin
+      select m.role, m.finalized_at
+      into v_role, v_finalized_at
+      from citeledger.messages as m
+      where m.firm_id = v_firm_id and m.id = p_message_id
+      for no key update;
+      v_locked := found;
+    exception
+      when lock_not_available or deadlock_detected then
+        perform citeledger_private.log_failure(
+          v_firm_id, array[p_message_id], 'lock', sqlstate
+        );
+        return jsonb_build_object(
+          'message_id', p_message_id,
+          'finalized', false,
+          'entries_written', 0,
+          'gate', null,
+          'failures', jsonb_build_array(jsonb_build_object('stage', 'lock', 'sqlstate', sqlstate))
+        );
+    end;
+  end if;
+
+  if not v_locked or v_role <> 'assistant' then
+    return jsonb_build_object(
+      'message_id', p_message_id,
+      'finalized', false,
+      'entries_written', 0,
+      'gate', null,
+      'failures', '[]'::jsonb
+    );
+  end if;
+
+  -- What is only read for the report has guards too: a broken table must not break the turn.
+  begin
+    select count(*)
+    into v_entries_before
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = v_firm_id and e.message_id = p_message_id;
+  exception
+    when others then
+      v_entries_before := 0;
+  end;
+
+  if v_finalized_at is null then
+    -- The trigger of messages does the work, as for everybody else who sets finalized_at.
+    update citeledger.messages as m
+    set finalized_at = clock_timestamp()
+    where m.firm_id = v_firm_id and m.id = p_message_id;
+  else
+    perform citeledger_private.settle(v_firm_id, array[p_message_id]);
+  end if;
+
+  begin
+    select count(*) - v_entries_before
+    into v_entries_written
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = v_firm_id and e.message_id = p_message_id;
+
+    select to_jsonb(g) - 'firm_id'
+    into v_gate
+    from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = v_firm_id and g.message_id = p_message_id;
+
+    select
+      coalesce(
+        jsonb_agg(
+          jsonb_build_object('stage', f.stage, 'sqlstate', f.sqlstate) order by f.failed_at, f.id
+        ),
+        '[]'
+      )
+    into v_failures
+    from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id;
+  exception
+    when others then
+      v_failures := jsonb_build_array(
+        jsonb_build_object('stage', 'report', 'sqlstate', sqlstate)
+      );
+  end;
+
+  return jsonb_build_object(
+    'message_id', p_message_id,
+    'finalized', true,
+    'entries_written', coalesce(v_entries_written, 0),
+    'gate', v_gate,
+    'failures', v_failures
+  );
+end
+$$;
+
+comment on function citeledger.finalize_turn(uuid) is
+  'Finalizes the turn p_message_id: sets finalized_at if it is null, assembles its ledger, records '
+  'its verdict. Called again, it assembles and counts again. Returns {"message_id", "finalized", '
+  '"entries_written", "gate", "failures"}: finalized is false for a message that is unknown, not '
+  'the assistant''s, or busy; gate is the verdict''s row less firm_id, or null; failures lists '
+  '{"stage", "sqlstate"}. It never raises because a step failed: the failure is logged in '
+  'finalize_failure and warned about, an old verdict is withdrawn, and finalize_pending tries '
+  'again. Under repeatable read or serializable no verdict is recorded (stage isolation). Locks '
+  'the message until the transaction ends. For citeledger_app. Errors that pass: 57014 (cancel, '
+  'timeouts), 40001 (run the transaction again), and what a deferred constraint raises at commit. '
+  'Call it in a savepoint, or in a transaction of its own, where the turn must survive those.';
+
+revoke all on function citeledger.finalize_turn(uuid) from public;
+grant execute on function citeledger.finalize_turn(uuid) to citeledger_app;
+grant execute on function citeledger.finalize_turn(uuid) to citeledger_admin;
+
+reset role;
+
+-- gate/finalize_turns
+
+set local role citeledger_owner;
+
+create function citeledger.finalize_turns(
+  p_message_ids uuid[]
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_again uuid[];
+  v_verdicts integer;
+begin
+  perform citeledger_private.lock_turns(v_firm_id, p_message_ids);
+
+  -- Read before the update, which settles the others through the trigger of messages.
+  v_again := array(
+    select m.id
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id
+      and m.id = any(p_message_ids)
+      and m.role = 'assistant'
+      and m.finalized_at is not null
+    order by m.id
+  );
+
+  update citeledger.messages as m
+  set finalized_at = clock_timestamp()
+  where m.firm_id = v_firm_id
+    and m.id = any(p_message_ids)
+    and m.role = 'assistant'
+    and m.finalized_at is null;
+
+  perform citeledger_private.settle(v_firm_id, v_again);
+
+  select count(*)
+  into v_verdicts
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+  return v_verdicts;
+end
+$$;
+
+comment on function citeledger.finalize_turns(uuid[]) is
+  'finalize_turn for many turns at once, set-based; returns how many of them have a verdict now. '
+  'Messages that are unknown or not the assistant''s are passed over, nulls and repeats do no '
+  'harm. One turn whose step fails spoils no other: it is logged in finalize_failure and has no '
+  'verdict. Locks the messages in id order until the transaction ends. For citeledger_app. Errors '
+  'that pass: as for finalize_turn, and 55P03 or 40P01 while it waits for its locks.';
+
+revoke all on function citeledger.finalize_turns(uuid[]) from public;
+grant execute on function citeledger.finalize_turns(uuid[]) to citeledger_app;
+grant execute on function citeledger.finalize_turns(uuid[]) to citeledger_admin;
+
+reset role;
+
+-- gate/finalize_pending
+
+set local role citeledger_owner;
+
+create function citeledger.finalize_pending(
+  p_limit integer default 1000
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_message_ids uuid[];
+  v_verdicts integer;
+begin
+  if p_limit is null or p_limit < 1 then
+    raise exception using
+      errcode = '22023',
+      message = 'p_limit is not a number of turns',
+      detail = format('p_limit is %s.', coalesce(p_limit::text, 'null')),
+      hint = 'Pass a number from 1 up, or leave it out for 1000.';
+  end if;
+
+  -- Those that failed longest ago first, so that turns that fail again and again starve no other.
+  v_message_ids := array(
+    select pending.id
+    from (
+      select m.id
+      from citeledger.messages as m
+      where m.firm_id = v_firm_id
+        and m.role = 'assistant'
+        and m.finalized_at is not null
+        and (
+          not exists (
+            select
+            from citeledger.work_product_fiduciary_gate as g
+            where g.firm_id = v_firm_id and g.message_id = m.id
+          )
+          or exists (
+            select
+            from citeledger.finalize_failure as f
+            where f.firm_id = v_firm_id and f.message_id = m.id
+          )
+        )
+      order by
+        (
+          select max(f.failed_at)
+          from citeledger.finalize_failure as f
+          where f.firm_id = v_firm_id and f.message_id = m.id
+        ) nulls first,
+        m.id
+      limit p_limit
+      for no key update of m skip locked
+    ) as pending
+    order by pending.id
+  );
+
+  perform citeledger_private.settle(v_firm_id, v_message_ids);
+
+  select count(*)
+  into v_verdicts
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = v_firm_id and g.message_id = any(v_message_ids);
+  return v_verdicts;
+end
+$$;
+
+comment on function citeledger.finalize_pending(integer) is
+  'Finalizes up to p_limit of the context firm''s finalized turns that lack a verdict or have '
+  'logged failures, skipping those that another session has locked; returns how many of them have '
+  'a verdict now. Run it from a job, under read committed, until it returns 0. Locks those '
+  'messages until the transaction ends. For citeledger_app. Errors: 22023 for a p_limit that is '
+  'null or below 1; those that pass, as for finalize_turn.';
+
+revoke all on function citeledger.finalize_pending(integer) from public;
+grant execute on function citeledger.finalize_pending(integer) to citeledger_app;
+grant execute on function citeledger.finalize_pending(integer) to citeledger_admin;
+
+reset role;
+
+-- ledger/ledger_trace
+
+set local role citeledger_owner;
+
+create function citeledger.ledger_trace(
+  p_chat_id uuid,
+  p_message_id uuid default null
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_entries jsonb;
+  v_gates jsonb;
+begin
+  perform citeledger.require_permission('matters:read');
+
+  -- A matter is reached through projects alone, where row security and walls decide.
+  if not exists (
+    select
+    from citeledger.chats as c
+    where c.firm_id = v_firm_id
+      and c.id = p_chat_id
+      and (
+        c.project_id is null
+        or exists (
+          select
+          from citeledger.projects as p
+          where p.firm_id = v_firm_id and p.id = c.project_id
+        )
+      )
+  ) then
+    raise exception using
+      errcode = 'P0002',
+      message = 'chat not found',
+      detail = 'No chat of this id is visible in the context.',
+      hint = 'Check the id, the firm of the context, and who may see the matter.';
+  end if;
+
+  select coalesce(
+    jsonb_agg(
+      jsonb_build_object(
+        'id', e.id,
+        'message_id', e.message_id,
+        'source_kind', e.source_kind,
+        'verification_status', e.verification_status,
+        'tier', citeledger.verification_tier(e.verification_status),
+        'confidence', e.confidence,
+        'provider', e.provider,
+        'retrieved_at', e.retrieved_at,
+        'treatment_id', e.treatment_id,
+        'created_at', e.created_at,
+        'source', case
+          when k.id is not null then
+            jsonb_build_object(
+              'kind', 'kb_document',
+              'document_id', k.source_document_id,
+              'page', k.source_page,
+              'block', k.source_block
+            )
+            || case
+              when k.source_document_id is not null and d.id is null then
+                jsonb_build_object('passages', null, 'withheld', true)
+              else
+                jsonb_build_object(
+                  'passages', jsonb_build_array(
+                    jsonb_build_object(
+                      'text', k.source_text,
+                      'offset_start', k.source_offset_start,
+                      'offset_end', k.source_offset_end
+                    )
+                  )
+                )
+            end
+          when l.id is not null then
+            jsonb_build_object(
+              'kind', 'caselaw',
+              'opinion_id', l.opinion_id,
+              'cluster_id', l.cluster_id,
+              'partial', l.partial,
+              'passages', jsonb_build_array(
+                jsonb_build_object(
+                  'text', l.source_text,
+                  'offset_start', l.source_offset_start,
+                  'offset_end', l.source_offset_end
+                )
+              )
+            )
+          else
+            jsonb_build_object(
+              'kind', t.source_kind,
+              'label', t.label,
+              'subtitle', t.subtitle,
+              'url', t.url,
+              'external_ref', t.external_ref,
+              'tool', t.tool
+            )
+        end
+      )
+      order by coalesce(k.created_at, l.created_at, t.created_at), e.id
+    ),
+    '[]'
+  )
+  into v_entries
+  from citeledger.citation_ledger_entry as e
+  left join citeledger.message_citations as k
+    on k.firm_id = v_firm_id and k.id = e.message_citation_id
+  -- Only a document whose quotes may be shown: live, not privileged, in no matter that is hidden.
+  left join citeledger.documents as d
+    on d.firm_id = v_firm_id
+    and d.id = k.source_document_id
+    and not d.is_privileged
+    and d.deleted_at is null
+    and (
+      d.project_id is null
+      or exists (
+        select
+        from citeledger.projects as p
+        where p.firm_id = v_firm_id and p.id = d.project_id
+      )
+    )
+  left join citeledger.message_caselaw_citations as l
+    on l.firm_id = v_firm_id and l.id = e.message_caselaw_citation_id
+  left join citeledger.message_tool_sources as t
+    on t.firm_id = v_firm_id and t.id = e.message_tool_source_id
+  where e.firm_id = v_firm_id
+    and e.chat_id = p_chat_id
+    and (p_message_id is null or e.message_id = p_message_id);
+
+  select coalesce(
+    jsonb_agg(to_jsonb(g) - 'firm_id' order by m.created_at, m.id),
+    '[]'
+  )
+  into v_gates
+  from citeledger.work_product_fiduciary_gate as g
+  join citeledger.messages as m on m.firm_id = v_firm_id and m.id = g.message_id
+  where g.firm_id = v_firm_id
+    and g.chat_id = p_chat_id
+    and (p_message_id is null or g.message_id = p_message_id);
+
+  return jsonb_build_object('chat_id', p_chat_id, 'entries', v_entries, 'gates', v_gates);
+end
+$$;
+
+comment on function citeledger.ledger_trace(uuid, uuid) is
+  'The ledger and the verdicts of the chat p_chat_id, or of its message p_message_id alone: '
+  '{"chat_id", "entries", "gates"}. An entry: {"id", "message_id", "source_kind", '
+  '"verification_status", "tier", "confidence", "provider", "retrieved_at", "treatment_id", '
+  '"created_at", "source"}, in the order in which the sources were recorded, then by id. The '
+  'source is read from the content tables now: {"kind": "kb_document", "document_id", "page", '
+  '"block", "passages"}, {"kind": "caselaw", "opinion_id", "cluster_id", "partial", "passages"}, '
+  'or for a tool {"kind": its source_kind, "label", "subtitle", "url", "external_ref", "tool"}; a '
+  'passage is {"text", "offset_start", "offset_end"}, offsets in Unicode code points. Passages of '
+  'a document that is privileged, withdrawn or in a matter hidden from the caller are null, with '
+  '"withheld": true. A gate: the row of work_product_fiduciary_gate less firm_id. A p_message_id '
+  'that is not of the chat gives empty lists. Needs matters:read. For citeledger_reader. Errors: '
+  '42501 without the permission; P0002 when the chat is not there for the caller or belongs to a '
+  'matter that is not.';
+
+revoke all on function citeledger.ledger_trace(uuid, uuid) from public;
+grant execute on function citeledger.ledger_trace(uuid, uuid) to citeledger_reader;
+grant execute on function citeledger.ledger_trace(uuid, uuid) to citeledger_app;
+grant execute on function citeledger.ledger_trace(uuid, uuid) to citeledger_admin;
+
+reset role;
+
+-- ops/version
+
+set local role citeledger_owner;
+
+create function citeledger.version()
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+  select '0.1.0'::text
+$$;
+
+comment on function citeledger.version() is
+  'The version of the installed schema, MAJOR.MINOR.PATCH. A client refuses one that it does not '
+  'know.';
+
+revoke all on function citeledger.version() from public;
+grant execute on function citeledger.version() to citeledger_reader;
+grant execute on function citeledger.version() to citeledger_app;
+grant execute on function citeledger.version() to citeledger_admin;
+
+reset role;
+
+-- ops/check_integrity
+
+set local role citeledger_owner;
+
+create function citeledger.check_integrity()
+returns table (
+  problem text,
+  table_name text,
+  row_key text
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_turns uuid[];
+begin
+  perform citeledger.require_permission('matters:read');
+
+  -- The turns whose ledger and verdict must follow their sources.
+  v_turns := array(
+    select m.id
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id
+      and m.role = 'assistant'
+      and (
+        m.finalized_at is not null
+        or exists (
+          select
+          from citeledger.work_product_fiduciary_gate as g
+          where g.firm_id = v_firm_id and g.message_id = m.id
+        )
+      )
+  );
+
+  return query
+  with due as materialized (
+    select * from citeledger_private.entry_values(v_firm_id, v_turns, null)
+  ),
+  entry as materialized (
+    select
+      e.*,
+      coalesce(
+        e.message_citation_id, e.message_caselaw_citation_id, e.message_tool_source_id
+      ) as source_id
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = v_firm_id
+  ),
+  verdict as materialized (
+    select g.*
+    from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = v_firm_id
+  ),
+  counted as materialized (
+    select * from citeledger_private.recount(v_firm_id, v_turns)
+  )
+  select 'source_without_entry', d.source_table, d.source_id::text
+  from due as d
+  where not exists (
+    select from entry as e where e.source_id = d.source_id and e.message_id = d.message_id
+  )
+  union all
+  select 'entry_differs_from_source', 'citation_ledger_entry', e.id::text
+  from entry as e
+  join due as d on d.source_id = e.source_id and d.message_id = e.message_id
+  where (
+      e.chat_id, e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at
+    ) is distinct from (
+      d.chat_id, d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at
+    )
+  union all
+  select 'verdict_differs_from_recount', 'work_product_fiduciary_gate', g.id::text
+  from verdict as g
+  left join counted as c on c.message_id = g.message_id
+  where c.message_id is null
+    or (
+      g.pass_count, g.supported_count, g.fail_count, g.unrecognized_count, g.confidence
+    ) is distinct from (
+      c.pass_count, c.supported_count, c.fail_count, c.unrecognized_count, c.confidence
+    )
+  union all
+  select 'finalized_turn_without_verdict', 'messages', m.id::text
+  from citeledger.messages as m
+  where m.firm_id = v_firm_id
+    and m.role = 'assistant'
+    and m.finalized_at is not null
+    and not exists (select from verdict as g where g.message_id = m.id)
+  order by 1, 2, 3;
+end
+$$;
+
+comment on function citeledger.check_integrity() is
+  'What is wrong in the context''s firm; no row on a healthy database. problem: '
+  'source_without_entry (a source of a turn that is finalized or has a verdict), '
+  'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict. '
+  'table_name: where the row is; row_key: its id. It reads the whole firm in one snapshot and '
+  'locks nothing. finalize_turn mends a turn that is named. Needs matters:read. For '
+  'citeledger_reader. Errors: 42501 without the permission.';
+
+revoke all on function citeledger.check_integrity() from public;
+grant execute on function citeledger.check_integrity() to citeledger_reader;
+grant execute on function citeledger.check_integrity() to citeledger_app;
+grant execute on function citeledger.check_integrity() to citeledger_admin;
+
+reset role;
+
+-- ops/metadata_only_violations
+
+set local role citeledger_owner;
+
+create function citeledger.metadata_only_violations()
+returns table (
+  table_name text,
+  column_name text,
+  reason text
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select found.table_name, found.column_name, found.reason
+  from (
+    select
+      c.relname::text as table_name,
+      a.attname::text as column_name,
+      case
+        when a.attname ~ '(content|text|quote|passage|excerpt|snippet|summary|abstract)'
+          or a.attname ~ '(body|title|subject|payload|note|comment|reasoning|message)$'
+          then 'its name speaks of content'
+        when a.atttypid in (
+            'uuid'::regtype, 'boolean'::regtype, 'smallint'::regtype, 'integer'::regtype,
+            'bigint'::regtype, 'double precision'::regtype, 'numeric'::regtype,
+            'date'::regtype, 'timestamptz'::regtype
+          )
+          then null
+        when a.atttypid <> 'text'::regtype
+          then format('its type %s could hold content', format_type(a.atttypid, a.atttypmod))
+        when not exists (
+            select
+            from pg_constraint as k
+            where k.conrelid = c.oid
+              and k.contype = 'c'
+              and k.convalidated
+              and k.conkey = array[a.attnum]
+              -- A label, a name or a SQLSTATE, by exactly this check.
+              and pg_get_expr(k.conbin, k.conrelid) in (
+                format('(%I ~ %L::text)', a.attname, '^[a-z][a-z0-9_]{0,31}$'),
+                format('(%I ~ %L::text)', a.attname, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'),
+                format('(%I ~ %L::text)', a.attname, '^[0-9A-Z]{5}$')
+              )
+          )
+          then 'it is text, and no check makes it a label, a name or a SQLSTATE'
+      end as reason
+    from pg_class as c
+    join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'citeledger'::regnamespace
+      and c.relname in (
+        'citation_ledger_entry', 'citation_ledger_entry_revision', 'finalize_failure',
+        'work_product_fiduciary_gate'
+      )
+  ) as found
+  where found.reason is not null
+  order by found.table_name, found.column_name;
+end
+$$;
+
+comment on function citeledger.metadata_only_violations() is
+  'The columns of the metadata-only tables (ledger, revisions, gate, finalize failures) that could '
+  'hold content, with the reason: a name that speaks of content, a type that could hold it, or '
+  'text that no validated CHECK makes a label, a name or a SQLSTATE. No row on a healthy database. '
+  'Source: the system catalogs. For citeledger_reader.';
+
+revoke all on function citeledger.metadata_only_violations() from public;
+grant execute on function citeledger.metadata_only_violations() to citeledger_reader;
+grant execute on function citeledger.metadata_only_violations() to citeledger_app;
+grant execute on function citeledger.metadata_only_violations() to citeledger_admin;
+
+reset role;

@@ -1,0 +1,472 @@
+-- citeledger 0.1.0: takes the whole schema away, made from sqitch.plan by tools/build_sql.py.
+-- Do not edit. EVERY FIRM'S DATA GOES WITH IT.
+--
+-- psql -X -v ON_ERROR_STOP=1 -1 -f sql/uninstall.sql
+--
+-- A role stays, with a notice, while another database or another role depends on it.
+
+savepoint citeledger_needs_one_transaction;
+release savepoint citeledger_needs_one_transaction;
+
+-- ops/metadata_only_violations
+
+set local role citeledger_owner;
+
+drop function citeledger.metadata_only_violations();
+
+reset role;
+
+-- ops/check_integrity
+
+set local role citeledger_owner;
+
+drop function citeledger.check_integrity();
+
+reset role;
+
+-- ops/version
+
+set local role citeledger_owner;
+
+drop function citeledger.version();
+
+reset role;
+
+-- ledger/ledger_trace
+
+set local role citeledger_owner;
+
+drop function citeledger.ledger_trace(uuid, uuid);
+
+reset role;
+
+-- gate/finalize_pending
+
+set local role citeledger_owner;
+
+drop function citeledger.finalize_pending(integer);
+
+reset role;
+
+-- gate/finalize_turns
+
+set local role citeledger_owner;
+
+drop function citeledger.finalize_turns(uuid[]);
+
+reset role;
+
+-- gate/finalize_turn
+
+set local role citeledger_owner;
+
+drop function citeledger.finalize_turn(uuid);
+
+reset role;
+
+-- gate/source_triggers
+
+set local role citeledger_owner;
+
+drop trigger message_tool_sources_deleted on citeledger.message_tool_sources;
+drop trigger message_tool_sources_inserted on citeledger.message_tool_sources;
+drop trigger message_caselaw_citations_deleted on citeledger.message_caselaw_citations;
+drop trigger message_caselaw_citations_updated on citeledger.message_caselaw_citations;
+drop trigger message_caselaw_citations_inserted on citeledger.message_caselaw_citations;
+drop trigger message_citations_deleted on citeledger.message_citations;
+drop trigger message_citations_updated on citeledger.message_citations;
+drop trigger message_citations_inserted on citeledger.message_citations;
+drop function citeledger_private.source_deleted();
+drop function citeledger_private.citation_updated();
+drop function citeledger_private.source_inserted();
+
+reset role;
+
+-- gate/message_triggers
+
+set local role citeledger_owner;
+
+drop trigger messages_finalize_updated on citeledger.messages;
+drop trigger messages_finalize_inserted on citeledger.messages;
+drop trigger messages_seal on citeledger.messages;
+drop function citeledger_private.finalize_updated();
+drop function citeledger_private.finalize_inserted();
+drop function citeledger_private.seal_message();
+
+reset role;
+
+-- gate/compute_and_record_gate
+
+set local role citeledger_owner;
+
+drop function citeledger.compute_and_record_gate(uuid);
+
+reset role;
+
+-- ledger/assemble_ledger_entries
+
+set local role citeledger_owner;
+
+drop function citeledger.assemble_ledger_entries(uuid);
+
+reset role;
+
+-- gate/settle
+
+set local role citeledger_owner;
+
+drop function citeledger_private.settle(uuid, uuid[], uuid[]);
+
+reset role;
+
+-- gate/withdraw_gates
+
+set local role citeledger_owner;
+
+drop function citeledger_private.withdraw_gates(uuid, uuid[], text, text);
+drop function citeledger_private.log_failure(uuid, uuid[], text, text);
+
+reset role;
+
+-- gate/lock_turns
+
+set local role citeledger_owner;
+
+drop function citeledger_private.lock_turns(uuid, uuid[]);
+
+reset role;
+
+-- gate/record_gates
+
+set local role citeledger_owner;
+
+drop function citeledger_private.record_gates(uuid, uuid[]);
+
+reset role;
+
+-- gate/recount
+
+set local role citeledger_owner;
+
+drop function citeledger_private.recount(uuid, uuid[]);
+
+reset role;
+
+-- gate/work_product_fiduciary_gate
+
+set local role citeledger_owner;
+
+drop table citeledger.work_product_fiduciary_gate;
+
+reset role;
+
+-- gate/verification_tier
+
+set local role citeledger_owner;
+
+drop function citeledger.verification_tier(text);
+
+reset role;
+
+-- ledger/assemble_rows
+
+set local role citeledger_owner;
+
+drop function citeledger_private.assemble_rows(uuid, uuid, uuid[]);
+
+reset role;
+
+-- ledger/assemble_set
+
+set local role citeledger_owner;
+
+drop function citeledger_private.assemble_set(uuid, uuid[], uuid[]);
+
+reset role;
+
+-- ledger/entry_values
+
+set local role citeledger_owner;
+
+drop function citeledger_private.entry_values(uuid, uuid[], uuid[]);
+
+reset role;
+
+-- ledger/finalize_failure
+
+set local role citeledger_owner;
+
+drop table citeledger.finalize_failure;
+
+reset role;
+
+-- ledger/keep_revisions
+
+set local role citeledger_owner;
+
+drop trigger citation_ledger_entry_keep_deleted on citeledger.citation_ledger_entry;
+drop trigger citation_ledger_entry_keep_replaced on citeledger.citation_ledger_entry;
+drop function citeledger_private.keep_deleted_values();
+drop function citeledger_private.keep_replaced_values();
+
+reset role;
+
+-- ledger/citation_ledger_entry_revision
+
+set local role citeledger_owner;
+
+drop table citeledger.citation_ledger_entry_revision;
+
+reset role;
+
+-- ledger/citation_ledger_entry
+
+set local role citeledger_owner;
+
+drop table citeledger.citation_ledger_entry;
+
+reset role;
+
+-- ledger/message_tool_sources
+
+set local role citeledger_owner;
+
+drop table citeledger.message_tool_sources;
+
+reset role;
+
+-- ledger/message_caselaw_citations
+
+set local role citeledger_owner;
+
+drop table citeledger.message_caselaw_citations;
+
+reset role;
+
+-- ledger/message_citations
+
+set local role citeledger_owner;
+
+drop table citeledger.message_citations;
+
+reset role;
+
+-- ledger/messages
+
+set local role citeledger_owner;
+
+drop table citeledger.messages;
+
+reset role;
+
+-- tenancy/delete_firm
+
+set local role citeledger_owner;
+
+drop function citeledger.delete_firm(uuid);
+
+reset role;
+
+-- ledger/chats
+
+set local role citeledger_owner;
+
+drop table citeledger.chats;
+
+reset role;
+
+-- cite/documents
+
+set local role citeledger_owner;
+
+drop table citeledger.documents;
+
+reset role;
+
+-- tenancy/walls
+
+set local role citeledger_owner;
+
+drop policy projects_behind_a_wall on citeledger.projects;
+drop function citeledger_private.is_behind_wall(uuid, uuid);
+
+reset role;
+
+-- tenancy/project_members
+
+set local role citeledger_owner;
+
+drop table citeledger.project_members;
+
+reset role;
+
+-- tenancy/projects
+
+set local role citeledger_owner;
+
+drop table citeledger.projects;
+
+reset role;
+
+-- tenancy/create_firm
+
+set local role citeledger_owner;
+
+drop function citeledger.create_firm(text);
+
+reset role;
+
+-- tenancy/firm_ids
+
+set local role citeledger_owner;
+
+drop function citeledger.firm_ids();
+
+reset role;
+
+-- tenancy/firms
+
+set local role citeledger_owner;
+
+drop table citeledger.firms;
+
+reset role;
+
+-- tenancy/acting_firm
+
+set local role citeledger_owner;
+
+drop function citeledger_private.leave_firm(text);
+drop function citeledger_private.enter_firm(uuid);
+
+reset role;
+
+-- tenancy/set_context
+
+set local role citeledger_owner;
+
+drop function citeledger.set_context(uuid, uuid, text[]);
+
+reset role;
+
+-- tenancy/require_permission
+
+set local role citeledger_owner;
+
+drop function citeledger.require_permission(text);
+
+reset role;
+
+-- tenancy/has_permission
+
+set local role citeledger_owner;
+
+drop function citeledger.has_permission(text);
+
+reset role;
+
+-- tenancy/current_user_id
+
+set local role citeledger_owner;
+
+drop function citeledger.current_user_id();
+
+reset role;
+
+-- tenancy/current_firm_id
+
+set local role citeledger_owner;
+
+drop function citeledger.current_firm_id();
+
+reset role;
+
+-- ops/verify_object
+
+set local role citeledger_owner;
+
+drop function citeledger_private.verify_function(regprocedure, text);
+drop function citeledger_private.verify_parts(regclass, text);
+drop function citeledger_private.verify_relation(regclass, text);
+drop function citeledger_private.verify_lines(text, text[], text, text);
+
+reset role;
+
+-- ops/describe_function
+
+set local role citeledger_owner;
+
+drop function citeledger_private.describe_function(regprocedure);
+
+reset role;
+
+-- ops/describe_relation
+
+set local role citeledger_owner;
+
+drop function citeledger_private.describe_relation(regclass);
+
+reset role;
+
+-- tenancy/schemas
+
+set local role citeledger_owner;
+
+-- Back to the built-in default, which removes the entries that would keep the role alive.
+alter default privileges for role citeledger_owner grant execute on functions to public;
+alter default privileges for role citeledger_owner grant usage on types to public;
+
+drop schema citeledger_private;
+drop schema citeledger;
+
+reset role;
+
+-- tenancy/roles
+
+-- Another database of this cluster may still use a role, and people may be members of it: then the
+-- role stays, and a notice says so. Dropping order: a role goes before the role it is a member of.
+do $$
+declare
+  v_role text;
+  v_reason text;
+begin
+  foreach v_role in array array[
+    'citeledger_admin', 'citeledger_app', 'citeledger_reader', 'citeledger_owner'
+  ] loop
+    continue when not exists (select from pg_catalog.pg_roles as r where r.rolname = v_role);
+
+    v_reason := null;
+    if exists (
+      select
+      from pg_catalog.pg_shdepend as d
+      where d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass
+        and d.refobjid = pg_catalog.to_regrole(v_role)
+        and d.classid <> 'pg_catalog.pg_auth_members'::pg_catalog.regclass
+    ) then
+      v_reason := 'objects in this cluster depend on it';
+    elsif exists (
+      select
+      from pg_catalog.pg_auth_members as m
+      where m.roleid = pg_catalog.to_regrole(v_role)
+        and m.member <> pg_catalog.to_regrole(pg_catalog.quote_ident(current_user))
+    ) then
+      v_reason := 'other roles are members of it';
+    else
+      begin
+        execute pg_catalog.format('drop role %I', v_role);
+      exception
+        when insufficient_privilege then
+          v_reason := 'the deployer may not drop it';
+        when dependent_objects_still_exist then
+          v_reason := 'objects in this cluster depend on it';
+      end;
+    end if;
+
+    if v_reason is not null then
+      raise notice 'role % stays: %', v_role, v_reason;
+    end if;
+  end loop;
+end
+$$;
+
+reset role;
