@@ -313,7 +313,10 @@ begin
       (format('language %s', l.lanname)),
       (case f.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end),
       (case f.proparallel
-        when 's' then 'parallel safe' when 'r' then 'parallel restricted' else 'parallel unsafe' end),
+        when 's' then 'parallel safe'
+        when 'r' then 'parallel restricted'
+        else 'parallel unsafe'
+      end),
       (case when f.prosecdef then 'security definer' else 'security invoker' end),
       (format('set %s', coalesce(array_to_string(f.proconfig, '; '), 'nothing'))),
       (case when f.proisstrict then 'strict' end)
@@ -2598,6 +2601,39 @@ reset role;
 
 set local role citeledger_owner;
 
+create function citeledger_private.expose_hidden_gates(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_probe_ids uuid[];
+begin
+  -- A unique key knows what a snapshot does not show: where a verdict is hidden, this raises 40001.
+  with probe as (
+    insert into citeledger.work_product_fiduciary_gate (
+      firm_id, message_id, chat_id,
+      gate_status, pass_count, supported_count, fail_count, total_assertions, unrecognized_count
+    )
+    select p_firm_id, m.id, m.chat_id, 'fiduciary_grade', 0, 0, 0, 0, 0
+    from citeledger.messages as m
+    where m.firm_id = p_firm_id and m.id = any(p_message_ids) and m.role = 'assistant'
+    on conflict (firm_id, message_id) do nothing
+    returning id
+  )
+  select array_agg(p.id) into v_probe_ids from probe as p;
+
+  delete from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = p_firm_id and g.id = any(v_probe_ids);
+end
+$$;
+
 create function citeledger_private.lock_turns(
   p_firm_id uuid,
   p_message_ids uuid[]
@@ -2609,6 +2645,8 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_followers uuid[];
 begin
   -- NO KEY UPDATE lets foreign keys to the message through: two sessions that both inserted sources
   -- and both finalize would deadlock under FOR UPDATE. In id order, whoever asks.
@@ -2618,32 +2656,59 @@ begin
   order by m.id
   for no key update;
 
-  -- A new statement, so that it sees what was committed while this one waited for the locks.
-  return array(
-    select m.id
-    from citeledger.messages as m
-    where m.firm_id = p_firm_id
-      and m.id = any(p_message_ids)
-      and m.role = 'assistant'
-      and (
-        m.finalized_at is not null
-        or exists (
-          select
-          from citeledger.work_product_fiduciary_gate as g
-          where g.firm_id = p_firm_id and g.message_id = m.id
+  begin
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+      perform citeledger_private.expose_hidden_gates(p_firm_id, p_message_ids);
+    end if;
+
+    -- A new statement, so that it sees what was committed while this one waited for the locks.
+    v_followers := array(
+      select m.id
+      from citeledger.messages as m
+      where m.firm_id = p_firm_id
+        and m.id = any(p_message_ids)
+        and m.role = 'assistant'
+        and (
+          m.finalized_at is not null
+          or exists (
+            select
+            from citeledger.work_product_fiduciary_gate as g
+            where g.firm_id = p_firm_id and g.message_id = m.id
+          )
         )
-      )
-    order by m.id
-  );
+      order by m.id
+    );
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      -- Verdicts that cannot be read break no turn: those that should have one go on to fail in
+      -- the guard of their step, where it is logged.
+      v_followers := array(
+        select m.id
+        from citeledger.messages as m
+        where m.firm_id = p_firm_id
+          and m.id = any(p_message_ids)
+          and m.role = 'assistant'
+          and m.finalized_at is not null
+        order by m.id
+      );
+  end;
+  return v_followers;
 end
 $$;
 
+comment on function citeledger_private.expose_hidden_gates(uuid, uuid[]) is
+  'Above read committed: raises 40001 when one of the turns has a verdict that was recorded after '
+  'the snapshot, so that it cannot be overlooked and left stale. Writes nothing that stays. The '
+  'caller holds the lock of every turn.';
 comment on function citeledger_private.lock_turns(uuid, uuid[]) is
   'Locks the messages FOR NO KEY UPDATE in id order until the transaction ends: the one lock that '
   'every writer of a turn takes before it reads the turn''s state. Returns, in id order, those '
   'whose verdict must follow their sources: the assistant''s messages that are finalized or have a '
   'verdict.';
 
+revoke all on function citeledger_private.expose_hidden_gates(uuid, uuid[]) from public;
 revoke all on function citeledger_private.lock_turns(uuid, uuid[]) from public;
 
 reset role;
@@ -2710,6 +2775,9 @@ declare
   v_stale boolean := false;
 begin
   begin
+    if p_stage = 'isolation' then
+      perform citeledger_private.expose_hidden_gates(p_firm_id, p_message_ids);
+    end if;
     delete from citeledger.work_product_fiduciary_gate as g
     where g.firm_id = p_firm_id and g.message_id = any(p_message_ids);
   exception
@@ -2784,11 +2852,12 @@ begin
   end if;
 
   -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.
-  -- A query cancel or a timeout (57014) is not caught by "others".
+  -- A query cancel or a timeout (57014) is not caught by "others"; nor would a failed assertion be.
   begin
     -- Where an earlier attempt failed, more than the changed sources may be missing.
-    if v_source_ids is not null
-      and (
+    -- Nested, so that a whole turn is assembled even where the gate's table is broken.
+    if v_source_ids is not null then
+      if (
         select count(*)
         from citeledger.work_product_fiduciary_gate as g
         where g.firm_id = p_firm_id
@@ -2798,9 +2867,9 @@ begin
             from citeledger.finalize_failure as f
             where f.firm_id = p_firm_id and f.message_id = g.message_id
           )
-      ) < cardinality(p_message_ids)
-    then
-      v_source_ids := null;
+      ) < cardinality(p_message_ids) then
+        v_source_ids := null;
+      end if;
     end if;
     delete from citeledger.finalize_failure as f
     where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
@@ -2808,7 +2877,7 @@ begin
   exception
     when serialization_failure then
       raise;
-    when others then
+    when others or assert_failure then
       v_sqlstate := sqlstate;
   end;
 
@@ -2822,7 +2891,7 @@ begin
     exception
       when serialization_failure then
         raise;
-      when others then
+      when others or assert_failure then
         v_sqlstate := sqlstate;
     end;
   end if;
@@ -2834,7 +2903,7 @@ begin
     exception
       when serialization_failure then
         raise;
-      when others then
+      when others or assert_failure then
         v_sqlstate := sqlstate;
     end;
   end if;
@@ -3337,51 +3406,59 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_role text;
   v_finalized_at timestamptz;
-  v_locked boolean;
+  v_lock_error text;
   v_entries_before bigint;
   v_entries_written bigint;
   v_gate jsonb;
-  v_failures jsonb;
+  v_failures jsonb := '[]';
 begin
-  -- Nearly always the message is free. Waiting for it in a guard would cost every turn a multixact:
-  -- a lock of a subtransaction, then an update of its parent.
-  select m.role, m.finalized_at
-  into v_role, v_finalized_at
-  from citeledger.messages as m
-  where m.firm_id = v_firm_id and m.id = p_message_id
-  for no key update skip locked;
-  v_locked := found;
+  begin
+    -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.
+    if current_setting('lock_timeout') <> '0' then
+      lock table citeledger.messages in row exclusive mode;
+    end if;
+  exception
+    when lock_not_available or deadlock_detected then
+      v_lock_error := sqlstate;
+  end;
 
-  if not v_locked then
-    begin
-      select m.role, m.finalized_at
-      into v_role, v_finalized_at
-      from citeledger.messages as m
-      where m.firm_id = v_firm_id and m.id = p_message_id
-      for no key update;
-      v_locked := found;
-    exception
-      when lock_not_available or deadlock_detected then
-        perform citeledger_private.log_failure(
-          v_firm_id, array[p_message_id], 'lock', sqlstate
-        );
-        return jsonb_build_object(
-          'message_id', p_message_id,
-          'finalized', false,
-          'entries_written', 0,
-          'gate', null,
-          'failures', jsonb_build_array(jsonb_build_object('stage', 'lock', 'sqlstate', sqlstate))
-        );
-    end;
+  if v_lock_error is null then
+    -- Nearly always the message is free. Waiting for it in a guard would cost every turn a
+    -- multixact: a lock of a subtransaction, then an update of its parent.
+    select m.role, m.finalized_at
+    into v_role, v_finalized_at
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id and m.id = p_message_id
+    for no key update skip locked;
+
+    if not found then
+      begin
+        select m.role, m.finalized_at
+        into v_role, v_finalized_at
+        from citeledger.messages as m
+        where m.firm_id = v_firm_id and m.id = p_message_id
+        for no key update;
+      exception
+        when lock_not_available or deadlock_detected then
+          v_lock_error := sqlstate;
+      end;
+    end if;
   end if;
 
-  if not v_locked or v_role <> 'assistant' then
+  if v_lock_error is not null then
+    perform citeledger_private.log_failure(v_firm_id, array[p_message_id], 'lock', v_lock_error);
+    v_failures := jsonb_build_array(
+      jsonb_build_object('stage', 'lock', 'sqlstate', v_lock_error)
+    );
+  end if;
+  -- A message that is busy, not there, or not the assistant's.
+  if v_role is distinct from 'assistant' then
     return jsonb_build_object(
       'message_id', p_message_id,
       'finalized', false,
       'entries_written', 0,
       'gate', null,
-      'failures', '[]'::jsonb
+      'failures', v_failures
     );
   end if;
 
@@ -3452,8 +3529,9 @@ comment on function citeledger.finalize_turn(uuid) is
   'finalize_failure and warned about, an old verdict is withdrawn, and finalize_pending tries '
   'again. Under repeatable read or serializable no verdict is recorded (stage isolation). Locks '
   'the message until the transaction ends. For citeledger_app. Errors that pass: 57014 (cancel, '
-  'timeouts), 40001 (run the transaction again), and what a deferred constraint raises at commit. '
-  'Call it in a savepoint, or in a transaction of its own, where the turn must survive those.';
+  'timeouts), 40001 (run the transaction again), 55P03 while DDL holds messages itself, and what a '
+  'deferred constraint raises at commit. Call it in a savepoint, or in a transaction of its own, '
+  'where the turn must survive those.';
 
 revoke all on function citeledger.finalize_turn(uuid) from public;
 grant execute on function citeledger.finalize_turn(uuid) to citeledger_app;
@@ -3480,7 +3558,11 @@ declare
   v_again uuid[];
   v_verdicts integer;
 begin
-  perform citeledger_private.lock_turns(v_firm_id, p_message_ids);
+  perform
+  from citeledger.messages as m
+  where m.firm_id = v_firm_id and m.id = any(p_message_ids)
+  order by m.id
+  for no key update;
 
   -- Read before the update, which settles the others through the trigger of messages.
   v_again := array(
@@ -3502,10 +3584,15 @@ begin
 
   perform citeledger_private.settle(v_firm_id, v_again);
 
-  select count(*)
-  into v_verdicts
-  from citeledger.work_product_fiduciary_gate as g
-  where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+  begin
+    select count(*)
+    into v_verdicts
+    from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+  exception
+    when others then
+      v_verdicts := 0;
+  end;
   return v_verdicts;
 end
 $$;
@@ -3597,9 +3684,10 @@ $$;
 comment on function citeledger.finalize_pending(integer) is
   'Finalizes up to p_limit of the context firm''s finalized turns that lack a verdict or have '
   'logged failures, skipping those that another session has locked; returns how many of them have '
-  'a verdict now. Run it from a job, under read committed, until it returns 0. Locks those '
-  'messages until the transaction ends. For citeledger_app. Errors: 22023 for a p_limit that is '
-  'null or below 1; those that pass, as for finalize_turn.';
+  'a verdict now. Run it from a job, under read committed; a turn whose source cannot be written '
+  'keeps its flagged verdict and its failure, and is tried again each time, after all others. '
+  'Locks those messages until the transaction ends. For citeledger_app. Errors: 22023 for a '
+  'p_limit that is null or below 1; those that pass, as for finalize_turn.';
 
 revoke all on function citeledger.finalize_pending(integer) from public;
 grant execute on function citeledger.finalize_pending(integer) to citeledger_app;

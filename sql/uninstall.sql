@@ -133,6 +133,7 @@ reset role;
 set local role citeledger_owner;
 
 drop function citeledger_private.lock_turns(uuid, uuid[]);
+drop function citeledger_private.expose_hidden_gates(uuid, uuid[]);
 
 reset role;
 

@@ -75,9 +75,10 @@ $$;
 comment on function citeledger.finalize_pending(integer) is
   'Finalizes up to p_limit of the context firm''s finalized turns that lack a verdict or have '
   'logged failures, skipping those that another session has locked; returns how many of them have '
-  'a verdict now. Run it from a job, under read committed, until it returns 0. Locks those '
-  'messages until the transaction ends. For citeledger_app. Errors: 22023 for a p_limit that is '
-  'null or below 1; those that pass, as for finalize_turn.';
+  'a verdict now. Run it from a job, under read committed; a turn whose source cannot be written '
+  'keeps its flagged verdict and its failure, and is tried again each time, after all others. '
+  'Locks those messages until the transaction ends. For citeledger_app. Errors: 22023 for a '
+  'p_limit that is null or below 1; those that pass, as for finalize_turn.';
 
 revoke all on function citeledger.finalize_pending(integer) from public;
 grant execute on function citeledger.finalize_pending(integer) to citeledger_app;

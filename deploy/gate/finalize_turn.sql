@@ -20,51 +20,59 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_role text;
   v_finalized_at timestamptz;
-  v_locked boolean;
+  v_lock_error text;
   v_entries_before bigint;
   v_entries_written bigint;
   v_gate jsonb;
-  v_failures jsonb;
+  v_failures jsonb := '[]';
 begin
-  -- Nearly always the message is free. Waiting for it in a guard would cost every turn a multixact:
-  -- a lock of a subtransaction, then an update of its parent.
-  select m.role, m.finalized_at
-  into v_role, v_finalized_at
-  from citeledger.messages as m
-  where m.firm_id = v_firm_id and m.id = p_message_id
-  for no key update skip locked;
-  v_locked := found;
+  begin
+    -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.
+    if current_setting('lock_timeout') <> '0' then
+      lock table citeledger.messages in row exclusive mode;
+    end if;
+  exception
+    when lock_not_available or deadlock_detected then
+      v_lock_error := sqlstate;
+  end;
 
-  if not v_locked then
-    begin
-      select m.role, m.finalized_at
-      into v_role, v_finalized_at
-      from citeledger.messages as m
-      where m.firm_id = v_firm_id and m.id = p_message_id
-      for no key update;
-      v_locked := found;
-    exception
-      when lock_not_available or deadlock_detected then
-        perform citeledger_private.log_failure(
-          v_firm_id, array[p_message_id], 'lock', sqlstate
-        );
-        return jsonb_build_object(
-          'message_id', p_message_id,
-          'finalized', false,
-          'entries_written', 0,
-          'gate', null,
-          'failures', jsonb_build_array(jsonb_build_object('stage', 'lock', 'sqlstate', sqlstate))
-        );
-    end;
+  if v_lock_error is null then
+    -- Nearly always the message is free. Waiting for it in a guard would cost every turn a
+    -- multixact: a lock of a subtransaction, then an update of its parent.
+    select m.role, m.finalized_at
+    into v_role, v_finalized_at
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id and m.id = p_message_id
+    for no key update skip locked;
+
+    if not found then
+      begin
+        select m.role, m.finalized_at
+        into v_role, v_finalized_at
+        from citeledger.messages as m
+        where m.firm_id = v_firm_id and m.id = p_message_id
+        for no key update;
+      exception
+        when lock_not_available or deadlock_detected then
+          v_lock_error := sqlstate;
+      end;
+    end if;
   end if;
 
-  if not v_locked or v_role <> 'assistant' then
+  if v_lock_error is not null then
+    perform citeledger_private.log_failure(v_firm_id, array[p_message_id], 'lock', v_lock_error);
+    v_failures := jsonb_build_array(
+      jsonb_build_object('stage', 'lock', 'sqlstate', v_lock_error)
+    );
+  end if;
+  -- A message that is busy, not there, or not the assistant's.
+  if v_role is distinct from 'assistant' then
     return jsonb_build_object(
       'message_id', p_message_id,
       'finalized', false,
       'entries_written', 0,
       'gate', null,
-      'failures', '[]'::jsonb
+      'failures', v_failures
     );
   end if;
 
@@ -135,8 +143,9 @@ comment on function citeledger.finalize_turn(uuid) is
   'finalize_failure and warned about, an old verdict is withdrawn, and finalize_pending tries '
   'again. Under repeatable read or serializable no verdict is recorded (stage isolation). Locks '
   'the message until the transaction ends. For citeledger_app. Errors that pass: 57014 (cancel, '
-  'timeouts), 40001 (run the transaction again), and what a deferred constraint raises at commit. '
-  'Call it in a savepoint, or in a transaction of its own, where the turn must survive those.';
+  'timeouts), 40001 (run the transaction again), 55P03 while DDL holds messages itself, and what a '
+  'deferred constraint raises at commit. Call it in a savepoint, or in a transaction of its own, '
+  'where the turn must survive those.';
 
 revoke all on function citeledger.finalize_turn(uuid) from public;
 grant execute on function citeledger.finalize_turn(uuid) to citeledger_app;

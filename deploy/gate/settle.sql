@@ -37,11 +37,12 @@ begin
   end if;
 
   -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.
-  -- A query cancel or a timeout (57014) is not caught by "others".
+  -- A query cancel or a timeout (57014) is not caught by "others"; nor would a failed assertion be.
   begin
     -- Where an earlier attempt failed, more than the changed sources may be missing.
-    if v_source_ids is not null
-      and (
+    -- Nested, so that a whole turn is assembled even where the gate's table is broken.
+    if v_source_ids is not null then
+      if (
         select count(*)
         from citeledger.work_product_fiduciary_gate as g
         where g.firm_id = p_firm_id
@@ -51,9 +52,9 @@ begin
             from citeledger.finalize_failure as f
             where f.firm_id = p_firm_id and f.message_id = g.message_id
           )
-      ) < cardinality(p_message_ids)
-    then
-      v_source_ids := null;
+      ) < cardinality(p_message_ids) then
+        v_source_ids := null;
+      end if;
     end if;
     delete from citeledger.finalize_failure as f
     where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
@@ -61,7 +62,7 @@ begin
   exception
     when serialization_failure then
       raise;
-    when others then
+    when others or assert_failure then
       v_sqlstate := sqlstate;
   end;
 
@@ -75,7 +76,7 @@ begin
     exception
       when serialization_failure then
         raise;
-      when others then
+      when others or assert_failure then
         v_sqlstate := sqlstate;
     end;
   end if;
@@ -87,7 +88,7 @@ begin
     exception
       when serialization_failure then
         raise;
-      when others then
+      when others or assert_failure then
         v_sqlstate := sqlstate;
     end;
   end if;

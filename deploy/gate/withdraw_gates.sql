@@ -1,6 +1,7 @@
 -- Deploy citeledger:gate/withdraw_gates to pg
 -- requires: gate/work_product_fiduciary_gate
 -- requires: ledger/finalize_failure
+-- requires: gate/lock_turns
 
 begin;
 
@@ -64,6 +65,9 @@ declare
   v_stale boolean := false;
 begin
   begin
+    if p_stage = 'isolation' then
+      perform citeledger_private.expose_hidden_gates(p_firm_id, p_message_ids);
+    end if;
     delete from citeledger.work_product_fiduciary_gate as g
     where g.firm_id = p_firm_id and g.message_id = any(p_message_ids);
   exception

@@ -28,7 +28,10 @@ begin
       (format('language %s', l.lanname)),
       (case f.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end),
       (case f.proparallel
-        when 's' then 'parallel safe' when 'r' then 'parallel restricted' else 'parallel unsafe' end),
+        when 's' then 'parallel safe'
+        when 'r' then 'parallel restricted'
+        else 'parallel unsafe'
+      end),
       (case when f.prosecdef then 'security definer' else 'security invoker' end),
       (format('set %s', coalesce(array_to_string(f.proconfig, '; '), 'nothing'))),
       (case when f.proisstrict then 'strict' end)

@@ -5,5 +5,6 @@ begin;
 set local role citeledger_owner;
 
 drop function citeledger_private.lock_turns(uuid, uuid[]);
+drop function citeledger_private.expose_hidden_gates(uuid, uuid[]);
 
 commit;
