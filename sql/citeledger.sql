@@ -2679,11 +2679,10 @@ begin
       order by m.id
     );
   exception
-    when serialization_failure then
-      raise;
-    when others then
-      -- Verdicts that cannot be read break no turn: those that should have one go on to fail in
-      -- the guard of their step, where it is logged.
+    -- A verdict that nobody can read breaks no turn: those that should have one go on to fail in
+    -- the guard of their step, where it is logged. One that cannot be read only now would be left
+    -- stale: then the statement that changes a source fails.
+    when undefined_table or undefined_column then
       v_followers := array(
         select m.id
         from citeledger.messages as m
