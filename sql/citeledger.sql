@@ -10,6 +10,8 @@ release savepoint citeledger_needs_one_transaction;
 
 -- tenancy/roles
 
+set local search_path = pg_catalog, pg_temp;
+
 -- Roles belong to the whole cluster, so they may already be here from another database. Runs as the
 -- deployer, who needs CREATEROLE only for a role that is absent. Everything later runs as
 -- citeledger_owner, which is why the deployer must be able to SET ROLE to it.
@@ -99,6 +101,7 @@ create schema citeledger authorization citeledger_owner;
 create schema citeledger_private authorization citeledger_owner;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 comment on schema citeledger is
   'citeledger: the ledger of the sources that assistant turns used, and the verdict of each turn. '
@@ -120,6 +123,7 @@ reset role;
 -- ops/describe_relation
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.describe_relation(
   p_relation regclass
@@ -289,6 +293,7 @@ reset role;
 -- ops/describe_function
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.describe_function(
   p_function regprocedure
@@ -349,6 +354,7 @@ reset role;
 -- ops/verify_object
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.verify_lines(
   p_object text,
@@ -488,6 +494,7 @@ reset role;
 -- tenancy/current_firm_id
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.current_firm_id()
 returns uuid
@@ -534,6 +541,7 @@ reset role;
 -- tenancy/current_user_id
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.current_user_id()
 returns uuid
@@ -581,6 +589,7 @@ reset role;
 -- tenancy/has_permission
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.has_permission(
   p_permission text
@@ -640,6 +649,7 @@ reset role;
 -- tenancy/require_permission
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.require_permission(
   p_permission text
@@ -676,6 +686,7 @@ reset role;
 -- tenancy/set_context
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.set_context(
   p_firm_id uuid,
@@ -741,6 +752,7 @@ reset role;
 -- tenancy/acting_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.enter_firm(
   p_firm_id uuid
@@ -797,6 +809,7 @@ reset role;
 -- tenancy/firms
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.firms (
   id uuid not null default gen_random_uuid(),
@@ -832,6 +845,7 @@ reset role;
 -- tenancy/firm_ids
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.firm_ids()
 returns setof uuid
@@ -856,6 +870,7 @@ reset role;
 -- tenancy/create_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.create_firm(
   p_name text
@@ -904,6 +919,7 @@ reset role;
 -- tenancy/projects
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.projects (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -954,6 +970,7 @@ reset role;
 -- tenancy/project_members
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.project_members (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -997,6 +1014,7 @@ reset role;
 -- tenancy/walls
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.is_behind_wall(
   p_firm_id uuid,
@@ -1048,6 +1066,7 @@ reset role;
 -- cite/documents
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.documents (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1130,6 +1149,7 @@ reset role;
 -- ledger/chats
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.chats (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1179,6 +1199,7 @@ reset role;
 -- tenancy/delete_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.delete_firm(
   p_firm_id uuid
@@ -1225,6 +1246,7 @@ reset role;
 -- ledger/messages
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.messages (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1281,6 +1303,7 @@ reset role;
 -- ledger/message_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.message_citations (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1389,6 +1412,7 @@ reset role;
 -- ledger/message_caselaw_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.message_caselaw_citations (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1497,6 +1521,7 @@ reset role;
 -- ledger/message_tool_sources
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.message_tool_sources (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1571,6 +1596,7 @@ reset role;
 -- ledger/citation_ledger_entry
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.citation_ledger_entry (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1741,6 +1767,7 @@ reset role;
 -- ledger/citation_ledger_entry_revision
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.citation_ledger_entry_revision (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1835,6 +1862,7 @@ reset role;
 -- ledger/keep_revisions
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.keep_replaced_values()
 returns trigger
@@ -1937,6 +1965,7 @@ reset role;
 -- ledger/finalize_failure
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.finalize_failure (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -1999,6 +2028,7 @@ reset role;
 -- ledger/entry_values
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.entry_values(
   p_firm_id uuid,
@@ -2091,6 +2121,7 @@ reset role;
 -- ledger/assemble_set
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.assemble_set(
   p_firm_id uuid,
@@ -2107,6 +2138,12 @@ as $$
 declare
   v_had_entries boolean;
   v_written integer;
+  v_stale_ids uuid[];
+  v_kinds text[];
+  v_statuses text[];
+  v_confidences double precision[];
+  v_providers text[];
+  v_retrieved timestamptz[];
 begin
   -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
   -- to refresh.
@@ -2130,48 +2167,55 @@ begin
     on conflict do nothing
     returning id
   )
-  select count(*) into v_written from written;
+  select count(*)::integer into v_written from written;
 
   if not v_had_entries then
     return v_written;
   end if;
 
-  -- One indexed equality for each kind of source, never an OR over the three keys. The replaced
-  -- values are kept by the ledger's own trigger.
-  with due as materialized (
-    select *
-    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
-  ),
-  paired as (
-    select e.id as entry_id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+  -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
+  -- replaced values are kept by the ledger's own trigger.
+  select
+    array_agg(e.id),
+    array_agg(d.source_kind),
+    array_agg(d.verification_status),
+    array_agg(d.confidence),
+    array_agg(d.provider),
+    array_agg(d.retrieved_at)
+  into v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+  from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as d
+  cross join lateral (
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
     union all
-    select e.id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
     union all
-    select e.id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
-  )
-  update citeledger.citation_ledger_entry as e
-  set
-    source_kind = d.source_kind,
-    verification_status = d.verification_status,
-    confidence = d.confidence,
-    provider = d.provider,
-    retrieved_at = d.retrieved_at
-  from paired as p
-  join due as d on d.source_id = p.source_id
-  where e.firm_id = p_firm_id
-    and e.id = p.entry_id
-    and (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
-      is distinct from
-      (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    offset 0
+  ) as e
+  where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+    is distinct from
+    (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  if v_stale_ids is not null then
+    update citeledger.citation_ledger_entry as e
+    set
+      source_kind = d.source_kind,
+      verification_status = d.verification_status,
+      confidence = d.confidence,
+      provider = d.provider,
+      retrieved_at = d.retrieved_at
+    from unnest(
+      v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+    ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
+    where e.firm_id = p_firm_id and e.id = d.id;
+  end if;
 
   return v_written;
 end
@@ -2189,6 +2233,7 @@ reset role;
 -- ledger/assemble_rows
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.assemble_rows(
   p_firm_id uuid,
@@ -2205,7 +2250,7 @@ as $$
 declare
   v_source_id uuid;
   v_written integer := 0;
-  v_sqlstates text[] := '{}';
+  v_sqlstates text[] := array[]::text[];
 begin
   for v_source_id in
     select v.source_id
@@ -2253,6 +2298,7 @@ reset role;
 -- gate/verification_tier
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.verification_tier(
   p_status text
@@ -2294,6 +2340,7 @@ reset role;
 -- gate/work_product_fiduciary_gate
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.work_product_fiduciary_gate (
   firm_id uuid not null default citeledger.current_firm_id(),
@@ -2422,6 +2469,7 @@ reset role;
 -- gate/recount
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.recount(
   p_firm_id uuid,
@@ -2516,6 +2564,7 @@ reset role;
 -- gate/record_gates
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.record_gates(
   p_firm_id uuid,
@@ -2600,6 +2649,7 @@ reset role;
 -- gate/lock_turns
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.expose_hidden_gates(
   p_firm_id uuid,
@@ -2715,6 +2765,7 @@ reset role;
 -- gate/withdraw_gates
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.log_failure(
   p_firm_id uuid,
@@ -2820,6 +2871,7 @@ reset role;
 -- gate/settle
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.settle(
   p_firm_id uuid,
@@ -2936,6 +2988,7 @@ reset role;
 -- ledger/assemble_ledger_entries
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.assemble_ledger_entries(
   p_message_id uuid
@@ -2997,6 +3050,7 @@ reset role;
 -- gate/compute_and_record_gate
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.compute_and_record_gate(
   p_message_id uuid
@@ -3056,6 +3110,7 @@ reset role;
 -- gate/message_triggers
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.seal_message()
 returns trigger
@@ -3185,6 +3240,7 @@ reset role;
 -- gate/source_triggers
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.source_inserted()
 returns trigger
@@ -3390,6 +3446,7 @@ reset role;
 -- gate/finalize_turn
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_turn(
   p_message_id uuid
@@ -3409,7 +3466,7 @@ declare
   v_entries_before bigint;
   v_entries_written bigint;
   v_gate jsonb;
-  v_failures jsonb := '[]';
+  v_failures jsonb := '[]'::jsonb;
 begin
   begin
     -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.
@@ -3541,6 +3598,7 @@ reset role;
 -- gate/finalize_turns
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_turns(
   p_message_ids uuid[]
@@ -3584,7 +3642,7 @@ begin
   perform citeledger_private.settle(v_firm_id, v_again);
 
   begin
-    select count(*)
+    select count(*)::integer
     into v_verdicts
     from citeledger.work_product_fiduciary_gate as g
     where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
@@ -3612,6 +3670,7 @@ reset role;
 -- gate/finalize_pending
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_pending(
   p_limit integer default 1000
@@ -3672,7 +3731,7 @@ begin
 
   perform citeledger_private.settle(v_firm_id, v_message_ids);
 
-  select count(*)
+  select count(*)::integer
   into v_verdicts
   from citeledger.work_product_fiduciary_gate as g
   where g.firm_id = v_firm_id and g.message_id = any(v_message_ids);
@@ -3697,6 +3756,7 @@ reset role;
 -- ledger/ledger_trace
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.ledger_trace(
   p_chat_id uuid,
@@ -3868,6 +3928,7 @@ reset role;
 -- ops/version
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.version()
 returns text
@@ -3894,6 +3955,7 @@ reset role;
 -- ops/check_integrity
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.check_integrity()
 returns table (
@@ -4003,6 +4065,7 @@ reset role;
 -- ops/metadata_only_violations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.metadata_only_violations()
 returns table (

@@ -4,6 +4,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_pending(
   p_limit integer default 1000
@@ -64,7 +65,7 @@ begin
 
   perform citeledger_private.settle(v_firm_id, v_message_ids);
 
-  select count(*)
+  select count(*)::integer
   into v_verdicts
   from citeledger.work_product_fiduciary_gate as g
   where g.firm_id = v_firm_id and g.message_id = any(v_message_ids);

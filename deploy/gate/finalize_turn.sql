@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_turn(
   p_message_id uuid
@@ -24,7 +25,7 @@ declare
   v_entries_before bigint;
   v_entries_written bigint;
   v_gate jsonb;
-  v_failures jsonb := '[]';
+  v_failures jsonb := '[]'::jsonb;
 begin
   begin
     -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.

@@ -4,6 +4,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.finalize_turns(
   p_message_ids uuid[]
@@ -47,7 +48,7 @@ begin
   perform citeledger_private.settle(v_firm_id, v_again);
 
   begin
-    select count(*)
+    select count(*)::integer
     into v_verdicts
     from citeledger.work_product_fiduciary_gate as g
     where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);

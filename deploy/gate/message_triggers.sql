@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.seal_message()
 returns trigger

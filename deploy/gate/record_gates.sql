@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.record_gates(
   p_firm_id uuid,

@@ -6,6 +6,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.settle(
   p_firm_id uuid,

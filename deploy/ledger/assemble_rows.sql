@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.assemble_rows(
   p_firm_id uuid,
@@ -21,7 +22,7 @@ as $$
 declare
   v_source_id uuid;
   v_written integer := 0;
-  v_sqlstates text[] := '{}';
+  v_sqlstates text[] := array[]::text[];
 begin
   for v_source_id in
     select v.source_id

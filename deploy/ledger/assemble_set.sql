@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger_private.assemble_set(
   p_firm_id uuid,
@@ -21,6 +22,12 @@ as $$
 declare
   v_had_entries boolean;
   v_written integer;
+  v_stale_ids uuid[];
+  v_kinds text[];
+  v_statuses text[];
+  v_confidences double precision[];
+  v_providers text[];
+  v_retrieved timestamptz[];
 begin
   -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
   -- to refresh.
@@ -44,48 +51,55 @@ begin
     on conflict do nothing
     returning id
   )
-  select count(*) into v_written from written;
+  select count(*)::integer into v_written from written;
 
   if not v_had_entries then
     return v_written;
   end if;
 
-  -- One indexed equality for each kind of source, never an OR over the three keys. The replaced
-  -- values are kept by the ledger's own trigger.
-  with due as materialized (
-    select *
-    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
-  ),
-  paired as (
-    select e.id as entry_id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+  -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
+  -- replaced values are kept by the ledger's own trigger.
+  select
+    array_agg(e.id),
+    array_agg(d.source_kind),
+    array_agg(d.verification_status),
+    array_agg(d.confidence),
+    array_agg(d.provider),
+    array_agg(d.retrieved_at)
+  into v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+  from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as d
+  cross join lateral (
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
     union all
-    select e.id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
     union all
-    select e.id, d.source_id
-    from due as d
-    join citeledger.citation_ledger_entry as e
-      on e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
-  )
-  update citeledger.citation_ledger_entry as e
-  set
-    source_kind = d.source_kind,
-    verification_status = d.verification_status,
-    confidence = d.confidence,
-    provider = d.provider,
-    retrieved_at = d.retrieved_at
-  from paired as p
-  join due as d on d.source_id = p.source_id
-  where e.firm_id = p_firm_id
-    and e.id = p.entry_id
-    and (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
-      is distinct from
-      (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    offset 0
+  ) as e
+  where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+    is distinct from
+    (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  if v_stale_ids is not null then
+    update citeledger.citation_ledger_entry as e
+    set
+      source_kind = d.source_kind,
+      verification_status = d.verification_status,
+      confidence = d.confidence,
+      provider = d.provider,
+      retrieved_at = d.retrieved_at
+    from unnest(
+      v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+    ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
+    where e.firm_id = p_firm_id and e.id = d.id;
+  end if;
 
   return v_written;
 end

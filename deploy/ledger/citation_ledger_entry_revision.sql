@@ -5,6 +5,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.citation_ledger_entry_revision (
   firm_id uuid not null default citeledger.current_firm_id(),

@@ -8,6 +8,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.ledger_trace(
   p_chat_id uuid,

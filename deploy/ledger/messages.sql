@@ -4,6 +4,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.messages (
   firm_id uuid not null default citeledger.current_firm_id(),

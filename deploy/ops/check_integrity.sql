@@ -7,6 +7,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.check_integrity()
 returns table (

@@ -4,6 +4,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create table citeledger.firms (
   id uuid not null default gen_random_uuid(),

@@ -4,6 +4,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 create function citeledger.has_permission(
   p_permission text

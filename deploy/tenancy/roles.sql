@@ -2,6 +2,8 @@
 
 begin;
 
+set local search_path = pg_catalog, pg_temp;
+
 -- Roles belong to the whole cluster, so they may already be here from another database. Runs as the
 -- deployer, who needs CREATEROLE only for a role that is absent. Everything later runs as
 -- citeledger_owner, which is why the deployer must be able to SET ROLE to it.

@@ -8,6 +8,7 @@ create schema citeledger authorization citeledger_owner;
 create schema citeledger_private authorization citeledger_owner;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 comment on schema citeledger is
   'citeledger: the ledger of the sources that assistant turns used, and the verdict of each turn. '
