@@ -31,7 +31,10 @@ begin
     -- Only the plain form of a text[] literal counts; anything else grants nothing. Splitting it by
     -- hand cannot fail, a cast could.
     if v_setting is null
-      or v_setting !~ '^\{"?[A-Za-z0-9._:-]+"?(,"?[A-Za-z0-9._:-]+"?)*\}$'
+      or v_setting !~ (
+        '^\{(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+")'
+        || '(?:,(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+"))*\}$'
+      )
     then
       return false;
     end if;
