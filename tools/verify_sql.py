@@ -3,7 +3,8 @@
 ``python tools/verify_sql.py --dsn DSN [CHANGE ...]`` writes ``verify/CHANGE.sql`` for each named
 change, or for every change of the plan that has none. What it writes is what the catalogs say: read
 it against the deploy script before it is committed, for from then on it is the definition that
-``sqitch verify`` holds the database to. A verify script written by hand is never overwritten unless it is named.
+``sqitch verify`` holds the database to. A verify script written by hand is never overwritten
+unless it is named.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ IDENTIFIER = r"(citeledger(?:_private)?\.\w+)"
 def facts(connection: psycopg.Connection, describer: str, name: str) -> list[str]:
     """Return what the database says of an object, a line for each fact, sorted."""
     query = f"select line from citeledger_private.{describer}(%s) as line"
-    rows = connection.execute(query, [name])  # type: ignore[arg-type]
+    rows = connection.execute(query, [name])
     return sorted(re.sub(r"\s+", " ", row[0]) for row in rows)
 
 

