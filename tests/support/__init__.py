@@ -1,0 +1,1 @@
+"""What the tests share: servers, worlds, races, runners of sqitch and pg_prove."""
