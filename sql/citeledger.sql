@@ -3928,6 +3928,1290 @@ grant execute on function citeledger.ledger_trace(uuid, uuid) to citeledger_admi
 
 reset role;
 
+-- cite/span
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create type citeledger_private.span as (
+  document_id uuid,
+  page_number integer,
+  block_index integer,
+  char_start integer,
+  char_end integer,
+  quote text
+);
+
+create function citeledger_private.is_whole_number(
+  p_value jsonb,
+  p_least integer
+)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_number numeric;
+begin
+  if p_value is null or jsonb_typeof(p_value) <> 'number' then
+    return false;
+  end if;
+  v_number := p_value::numeric;
+  return v_number = trunc(v_number) and v_number between p_least and 2147483647;
+end
+$$;
+
+create function citeledger_private.is_blank(
+  p_text text
+)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return translate(
+    p_text,
+    -- Controls that are white space, blanks, the no-break space and the soft hyphen.
+    E'\u0009\u000a\u000b\u000c\u000d\u001c\u001d\u001e\u001f\u0020\u0085\u00a0\u00ad'
+    -- Joiners and fillers that show nothing.
+    || E'\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f'
+    -- Spaces of every width, zero-width characters, direction marks, line separators.
+    || E'\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b\u200c\u200d'
+    || E'\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u202f\u205f\u2060\u2061\u2062'
+    || E'\u2063\u2064\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f'
+    -- Wide fillers, variation selectors, byte order mark, annotation marks.
+    || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
+    || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb',
+    ''
+  ) = '';
+end
+$$;
+
+create function citeledger_private.span_fault(
+  p_span jsonb
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- Null for an optional key means that the key is absent.
+  v_span jsonb;
+begin
+  if p_span is null or jsonb_typeof(p_span) <> 'object' then
+    return 'span: not an object';
+  end if;
+  v_span := p_span;
+  if v_span -> 'block_index' = 'null' then
+    v_span := v_span - 'block_index';
+  end if;
+  if v_span -> 'char_start' = 'null' then
+    v_span := v_span - 'char_start';
+  end if;
+  if v_span -> 'char_end' = 'null' then
+    v_span := v_span - 'char_end';
+  end if;
+
+  if v_span - array[
+      'document_id', 'page_number', 'block_index', 'char_start', 'char_end', 'quote'
+    ] <> '{}'
+  then
+    return 'span: it has a key that is not one of a span''s';
+  end if;
+  if not v_span ? 'document_id' then
+    return 'document_id: missing';
+  end if;
+  if jsonb_typeof(v_span -> 'document_id') <> 'string'
+    or v_span ->> 'document_id' !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+  then
+    return 'document_id: not a uuid';
+  end if;
+  if not v_span ? 'page_number' then
+    return 'page_number: missing';
+  end if;
+  if not citeledger_private.is_whole_number(v_span -> 'page_number', 1) then
+    return 'page_number: not a whole number from 1 to 2147483647';
+  end if;
+  if v_span ? 'block_index'
+    and not citeledger_private.is_whole_number(v_span -> 'block_index', 0)
+  then
+    return 'block_index: not a whole number from 0 to 2147483647';
+  end if;
+  if v_span ? 'char_start'
+    and not citeledger_private.is_whole_number(v_span -> 'char_start', 0)
+  then
+    return 'char_start: not a whole number from 0 to 2147483647';
+  end if;
+  if v_span ? 'char_end'
+    and not citeledger_private.is_whole_number(v_span -> 'char_end', 0)
+  then
+    return 'char_end: not a whole number from 0 to 2147483647';
+  end if;
+  if v_span ? 'char_start' and not v_span ? 'char_end' then
+    return 'char_end: missing, for there is a char_start';
+  end if;
+  if v_span ? 'char_end' and not v_span ? 'char_start' then
+    return 'char_start: missing, for there is a char_end';
+  end if;
+  if v_span ? 'char_start'
+    and (v_span -> 'char_end')::numeric <= (v_span -> 'char_start')::numeric
+  then
+    return 'char_end: not after char_start';
+  end if;
+  if not v_span ? 'quote' then
+    return 'quote: missing';
+  end if;
+  if jsonb_typeof(v_span -> 'quote') <> 'string' then
+    return 'quote: not a text';
+  end if;
+  if citeledger_private.is_blank(v_span ->> 'quote') then
+    return 'quote: empty, or nothing in it can be seen';
+  end if;
+  return null;
+end
+$$;
+
+create function citeledger_private.read_span(
+  p_span jsonb
+)
+returns citeledger_private.span
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fault text := citeledger_private.span_fault(p_span);
+begin
+  if v_fault is not null then
+    raise exception using
+      errcode = '22023',
+      message = 'the span is malformed',
+      detail = format('%s.', v_fault),
+      hint = 'A span is {"document_id": uuid, "page_number": from 1, "block_index": from 0, '
+        '"char_start": from 0, "char_end": exclusive, "quote": text}; block_index and the two '
+        'offsets may be left out.';
+  end if;
+  return row(
+    (p_span ->> 'document_id')::uuid,
+    (p_span ->> 'page_number')::numeric::integer,
+    (p_span ->> 'block_index')::numeric::integer,
+    (p_span ->> 'char_start')::numeric::integer,
+    (p_span ->> 'char_end')::numeric::integer,
+    p_span ->> 'quote'
+  );
+end
+$$;
+
+create function citeledger_private.write_span(
+  p_span citeledger_private.span
+)
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return jsonb_strip_nulls(to_jsonb(p_span));
+end
+$$;
+
+comment on type citeledger_private.span is
+  'A quote and where it is said to stand. page_number from 1, block_index from 0 or null, offsets '
+  'in Unicode code points from 0, end exclusive, both or neither, counted in the block, or in the '
+  'page where block_index is null.';
+comment on function citeledger_private.is_whole_number(jsonb, integer) is
+  'Whether a JSON value is a whole number from p_least to 2147483647; a text or a boolean never '
+  'is.';
+comment on function citeledger_private.is_blank(text) is
+  'Whether nothing in the text can be seen: it is empty, or only white space, Unicode spaces, soft '
+  'hyphens, zero-width characters, joiners, direction marks, variation selectors and byte order '
+  'marks. Null for null.';
+comment on function citeledger_private.span_fault(jsonb) is
+  'What is wrong with a span, as "key: problem" without any of its text; null when it is '
+  'well-formed.';
+comment on function citeledger_private.read_span(jsonb) is
+  'A well-formed span as a row. Errors: 22023 with the offending key in DETAIL.';
+comment on function citeledger_private.write_span(citeledger_private.span) is
+  'A span as JSON, without the optional keys that are absent.';
+
+revoke all on type citeledger_private.span from public;
+revoke all on function citeledger_private.is_whole_number(jsonb, integer) from public;
+revoke all on function citeledger_private.is_blank(text) from public;
+revoke all on function citeledger_private.span_fault(jsonb) from public;
+revoke all on function citeledger_private.read_span(jsonb) from public;
+revoke all on function citeledger_private.write_span(citeledger_private.span) from public;
+
+reset role;
+
+-- cite/document_pages
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+-- Offsets are Unicode code points and quotes are compared byte by byte: only UTF8 has both.
+do $$
+begin
+  if pg_catalog.getdatabaseencoding() <> 'UTF8' then
+    raise exception using
+      errcode = '55000',
+      message = 'the database is not encoded in UTF8',
+      detail = pg_catalog.format('Its encoding is %s.', pg_catalog.getdatabaseencoding()),
+      hint = 'Create a database with encoding UTF8 and deploy there.';
+  end if;
+end
+$$;
+
+create table citeledger.document_pages (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  document_id uuid not null,
+  page_number integer not null,
+  created_at timestamptz not null default now(),
+  constraint document_pages_pkey primary key (firm_id, document_id, page_number),
+  constraint document_pages_document_fkey foreign key (firm_id, document_id)
+    references citeledger.documents (firm_id, id) on delete cascade,
+  constraint document_pages_page_number_from_1 check (page_number >= 1)
+);
+
+create table citeledger.document_page_blocks (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  document_id uuid not null,
+  page_number integer not null,
+  block_index integer not null,
+  content text not null,
+  created_at timestamptz not null default now(),
+  constraint document_page_blocks_pkey
+    primary key (firm_id, document_id, page_number, block_index),
+  constraint document_page_blocks_page_fkey foreign key (firm_id, document_id, page_number)
+    references citeledger.document_pages (firm_id, document_id, page_number) on delete cascade,
+  constraint document_page_blocks_block_index_from_0 check (block_index >= 0)
+);
+
+alter table citeledger.document_pages enable row level security;
+alter table citeledger.document_pages force row level security;
+alter table citeledger.document_page_blocks enable row level security;
+alter table citeledger.document_page_blocks force row level security;
+
+create policy document_pages_of_the_firm on citeledger.document_pages
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+create policy document_page_blocks_of_the_firm on citeledger.document_page_blocks
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.document_pages is
+  'The pages of a document as it is now. Replaced as a whole by replace_document_pages.';
+comment on column citeledger.document_pages.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.document_pages.document_id is 'The document.';
+comment on column citeledger.document_pages.page_number is 'The page, counted from 1.';
+comment on column citeledger.document_pages.created_at is 'When the pages were last replaced.';
+comment on constraint document_pages_pkey on citeledger.document_pages is
+  'A document has a page once.';
+comment on constraint document_pages_document_fkey on citeledger.document_pages is
+  'A page goes with its document.';
+comment on constraint document_pages_page_number_from_1 on citeledger.document_pages is
+  'Pages are counted from 1.';
+comment on policy document_pages_of_the_firm on citeledger.document_pages is
+  'Only rows of the firm of the context, to read and to write.';
+
+comment on table citeledger.document_page_blocks is
+  'The text of each page, a row for each block. No role may select it: the text is reached through '
+  'functions that check who asks.';
+comment on column citeledger.document_page_blocks.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.document_page_blocks.document_id is 'The document.';
+comment on column citeledger.document_page_blocks.page_number is 'The page, counted from 1.';
+comment on column citeledger.document_page_blocks.block_index is
+  'The block of the page, counted from 0 without a gap.';
+comment on column citeledger.document_page_blocks.content is
+  'The block''s text, byte for byte as it was given. The text of a page is its blocks joined by '
+  'one line feed.';
+comment on column citeledger.document_page_blocks.created_at is
+  'When the pages were last replaced.';
+comment on constraint document_page_blocks_pkey on citeledger.document_page_blocks is
+  'A page has a block once.';
+comment on constraint document_page_blocks_page_fkey on citeledger.document_page_blocks is
+  'A block goes with its page.';
+comment on constraint document_page_blocks_block_index_from_0 on citeledger.document_page_blocks is
+  'Blocks are counted from 0.';
+comment on policy document_page_blocks_of_the_firm on citeledger.document_page_blocks is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.document_pages from public;
+revoke all on table citeledger.document_page_blocks from public;
+grant select on table citeledger.document_pages to citeledger_app;
+
+reset role;
+
+-- cite/replace_document_pages
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.pages_fault(
+  p_pages jsonb
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_page jsonb;
+  v_position bigint;
+begin
+  if p_pages is null or jsonb_typeof(p_pages) <> 'array' then
+    return 'p_pages: not a list of pages';
+  end if;
+  for v_page, v_position in
+    select p.page, p.position
+    from jsonb_array_elements(p_pages) with ordinality as p (page, position)
+  loop
+    if jsonb_typeof(v_page) <> 'object' then
+      return format('page %s of the list: not an object', v_position);
+    end if;
+    if not v_page ?& array['page_number', 'blocks']
+      or v_page - array['page_number', 'blocks'] <> '{}'
+    then
+      return format('page %s of the list: its keys are not page_number and blocks', v_position);
+    end if;
+    if not citeledger_private.is_whole_number(v_page -> 'page_number', 1) then
+      return format(
+        'page_number of page %s of the list: not a whole number from 1 to 2147483647', v_position
+      );
+    end if;
+    if jsonb_typeof(v_page -> 'blocks') <> 'array'
+      or jsonb_path_exists(v_page -> 'blocks', 'strict $[*] ? (@.type() != "string")')
+    then
+      return format('blocks of page %s of the list: not a list of texts', v_position);
+    end if;
+  end loop;
+  if (
+    select count(*) > count(distinct (p.page ->> 'page_number')::numeric)
+    from jsonb_array_elements(p_pages) as p (page)
+  ) then
+    return 'page_number: a page is given twice';
+  end if;
+  return null;
+end
+$$;
+
+create function citeledger.replace_document_pages(
+  p_document_id uuid,
+  p_pages jsonb
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_fault text := citeledger_private.pages_fault(p_pages);
+  v_pages integer;
+begin
+  if v_fault is not null then
+    raise exception using
+      errcode = '22023',
+      message = 'the pages are malformed',
+      detail = format('%s.', v_fault),
+      hint = 'Pass [{"page_number": 1, "blocks": ["...", "..."]}, ...].';
+  end if;
+
+  -- Locked first, so that of two replacements at once the second sees all that the first did.
+  perform
+  from citeledger.documents as d
+  where d.firm_id = v_firm_id and d.id = p_document_id
+  for no key update;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No document of this id is in the firm of the context.',
+      hint = 'Check the id and the firm of the context.';
+  end if;
+
+  delete from citeledger.document_pages as p
+  where p.firm_id = v_firm_id and p.document_id = p_document_id;
+
+  with written as (
+    insert into citeledger.document_pages (firm_id, document_id, page_number)
+    select v_firm_id, p_document_id, (p.page ->> 'page_number')::numeric::integer
+    from jsonb_array_elements(p_pages) as p (page)
+    on conflict do nothing
+    returning page_number
+  )
+  select count(*) into v_pages from written;
+
+  insert into citeledger.document_page_blocks (
+    firm_id, document_id, page_number, block_index, content
+  )
+  select
+    v_firm_id, p_document_id, (p.page ->> 'page_number')::numeric::integer,
+    b.position - 1, b.content
+  from jsonb_array_elements(p_pages) as p (page)
+  cross join lateral jsonb_array_elements_text(p.page -> 'blocks') with ordinality
+    as b (content, position)
+  on conflict do nothing;
+
+  return v_pages;
+end
+$$;
+
+comment on function citeledger_private.pages_fault(jsonb) is
+  'What is wrong with a list of pages, naming the key and the place but none of the text; null '
+  'when it is well-formed.';
+comment on function citeledger.replace_document_pages(uuid, jsonb) is
+  'Replaces all pages of the document p_document_id by p_pages: [{"page_number": from 1, "blocks": '
+  '["text", ...]}, ...], in any order; an empty list leaves none. Returns how many pages the '
+  'document has now. The text is kept byte for byte. A reader sees the old pages or the new, never '
+  'a mixture; of two replacements at once one whole result stays. Locks the document until the '
+  'transaction ends. For citeledger_app. Errors: 22023 for malformed pages, naming the key; P0002 '
+  'when the document is not in the firm; 40001 above read committed when the pages were replaced '
+  'after the snapshot.';
+
+revoke all on function citeledger_private.pages_fault(jsonb) from public;
+revoke all on function citeledger.replace_document_pages(uuid, jsonb) from public;
+grant execute on function citeledger.replace_document_pages(uuid, jsonb) to citeledger_app;
+grant execute on function citeledger.replace_document_pages(uuid, jsonb) to citeledger_admin;
+
+reset role;
+
+-- cite/deep_link
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.deep_link(
+  p_matter_number text,
+  p_document_id uuid,
+  p_page_number integer,
+  p_block_index integer default null
+)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_matter text;
+begin
+  -- Percent-encoding of RFC 3986: every byte that is not unreserved.
+  select string_agg(
+    case
+      when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter
+      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', '%\1', 'g')
+    end,
+    ''
+    order by c.position
+  )
+  into v_matter
+  from string_to_table(p_matter_number, null) with ordinality as c (letter, position);
+
+  return format('/matters/%s/record/doc/%s?page=%s', v_matter, p_document_id, p_page_number)
+    || coalesce('&block=' || p_block_index, '');
+end
+$$;
+
+comment on function citeledger.deep_link(text, uuid, integer, integer) is
+  'The link to a page of a document, with the block where p_block_index is given: '
+  '/matters/{matter_number}/record/doc/{document_id}?page={page_number}[&block={block_index}], the '
+  'matter number percent-encoded. Built here and nowhere else, and granted to nobody: no link '
+  'exists for what did not verify.';
+
+revoke all on function citeledger.deep_link(text, uuid, integer, integer) from public;
+
+reset role;
+
+-- cite/resolve_spans
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.resolve_spans(
+  p_firm_id uuid,
+  p_spans citeledger_private.span[]
+)
+returns table (
+  span_position bigint,
+  reason text
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  with span as materialized (
+    select s.*
+    from unnest(p_spans) with ordinality as s (
+      document_id, page_number, block_index, char_start, char_end, quote, span_position
+    )
+  ),
+  -- A page is put together once, however many spans are anchored in it.
+  page as materialized (
+    select a.document_id, a.page_number, t.content
+    from (
+      select distinct s.document_id, s.page_number from span as s where s.block_index is null
+    ) as a
+    join citeledger.document_pages as p
+      on p.firm_id = p_firm_id
+      and p.document_id = a.document_id
+      and p.page_number = a.page_number
+    cross join lateral (
+      select coalesce(string_agg(b.content, E'\n' order by b.block_index), '') as content
+      from citeledger.document_page_blocks as b
+      where b.firm_id = p_firm_id
+        and b.document_id = p.document_id
+        and b.page_number = p.page_number
+    ) as t
+  ),
+  unit as (
+    select s.*, b.content
+    from span as s
+    left join citeledger.document_page_blocks as b
+      on b.firm_id = p_firm_id
+      and b.document_id = s.document_id
+      and b.page_number = s.page_number
+      and b.block_index = s.block_index
+    where s.block_index is not null
+    union all
+    select s.*, p.content
+    from span as s
+    left join page as p on p.document_id = s.document_id and p.page_number = s.page_number
+    where s.block_index is null
+  )
+  select
+    u.span_position,
+    case
+      when u.content is null then
+        case
+          when not exists (
+            select
+            from citeledger.document_pages as p
+            where p.firm_id = p_firm_id and p.document_id = u.document_id
+          )
+            then 'no_pages'
+          when not exists (
+            select
+            from citeledger.document_pages as p
+            where p.firm_id = p_firm_id
+              and p.document_id = u.document_id
+              and p.page_number = u.page_number
+          )
+            then 'page_missing'
+          else 'block_out_of_range'
+        end
+      when u.char_start is null then
+        case
+          when strpos(u.content collate "C", u.quote collate "C") = 0
+            or citeledger_private.is_blank(u.quote)
+            then 'quote_absent'
+        end
+      -- Checked before the slice is cut: substring would clip to the text without a word.
+      when u.char_end > char_length(u.content) then 'offsets_out_of_range'
+      when substring(u.content from u.char_start + 1 for u.char_end - u.char_start) collate "C"
+          <> u.quote collate "C"
+        or citeledger_private.is_blank(u.quote)
+        then 'text_mismatch'
+    end
+  from unit as u;
+end
+$$;
+
+comment on function citeledger_private.resolve_spans(uuid, citeledger_private.span[]) is
+  'Compares each span with the live page, byte for byte: one row a span, reason null where it '
+  'verifies, else no_pages, page_missing, block_out_of_range, offsets_out_of_range, text_mismatch '
+  'or quote_absent. span_position: the span''s place in the array, from 1. A blank quote verifies '
+  'nowhere. The one place where a span is compared.';
+
+revoke all on function citeledger_private.resolve_spans(uuid, citeledger_private.span[])
+  from public;
+
+reset role;
+
+-- cite/resolve_span
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create type citeledger.span_resolution as (
+  verified boolean,
+  reason text
+);
+
+create function citeledger.resolve_span(
+  p_span jsonb
+)
+returns citeledger.span_resolution
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_span citeledger_private.span := citeledger_private.read_span(p_span);
+  v_resolution citeledger.span_resolution;
+begin
+  select r.reason is null, r.reason
+  into v_resolution
+  from citeledger_private.resolve_spans(citeledger.current_firm_id(), array[v_span]) as r;
+  return v_resolution;
+end
+$$;
+
+comment on type citeledger.span_resolution is
+  'Whether a span holds against the live page now, and why not: reason is null exactly when '
+  'verified is true.';
+comment on column citeledger.span_resolution.verified is
+  'Whether the quote stands where the span says, byte for byte.';
+comment on column citeledger.span_resolution.reason is
+  'Null when verified, else no_pages, page_missing, block_out_of_range, offsets_out_of_range, '
+  'text_mismatch or quote_absent.';
+comment on function citeledger.resolve_span(jsonb) is
+  'Compares a span with the live page of its document: {"document_id", "page_number" from 1, '
+  '"block_index" from 0, "char_start", "char_end", "quote"}; null for block_index or the offsets '
+  'means absent. Offsets are Unicode code points from 0, end exclusive, in the block, or in the '
+  'page (its blocks joined by one line feed) without block_index. With offsets the slice must '
+  'equal the quote byte for byte; without, the quote must stand somewhere in the block or page. '
+  'Nothing is normalised, trimmed or folded. Every drift is verified = false with a reason: '
+  'no_pages (also for a document that is not there), page_missing, block_out_of_range, '
+  'offsets_out_of_range, text_mismatch, quote_absent. It checks no matter: for applications that '
+  'cite, there is cite. For citeledger_app. Errors: 22023 for a malformed span, with the offending '
+  'key in DETAIL.';
+
+revoke all on type citeledger.span_resolution from public;
+grant usage on type citeledger.span_resolution to citeledger_app;
+grant usage on type citeledger.span_resolution to citeledger_admin;
+revoke all on function citeledger.resolve_span(jsonb) from public;
+grant execute on function citeledger.resolve_span(jsonb) to citeledger_app;
+grant execute on function citeledger.resolve_span(jsonb) to citeledger_admin;
+
+reset role;
+
+-- cite/record_in_matter
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.visible_matter_number(
+  p_firm_id uuid,
+  p_matter_id uuid
+)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (
+    -- Row security decides: the firm's policy, and the wall.
+    select p.matter_number
+    from citeledger.projects as p
+    where p.firm_id = p_firm_id and p.id = p_matter_id
+  );
+end
+$$;
+
+create function citeledger_private.holds_record(
+  p_firm_id uuid,
+  p_matter_id uuid,
+  p_document_id uuid
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return exists (
+    select
+    from citeledger.documents as d
+    where d.firm_id = p_firm_id
+      and d.id = p_document_id
+      and d.project_id = p_matter_id
+      and d.document_kind = 'record'
+      and not d.is_privileged
+      and d.deleted_at is null
+  );
+end
+$$;
+
+create function citeledger_private.refuse_as_not_found()
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = 'P0002',
+    message = 'record not found',
+    detail = 'No record that may be cited here is visible in the context.',
+    hint = 'Check the ids, the firm of the context, and who may see the matter.';
+end
+$$;
+
+comment on function citeledger_private.visible_matter_number(uuid, uuid) is
+  'The number of a matter that is visible in the context, else null.';
+comment on function citeledger_private.holds_record(uuid, uuid, uuid) is
+  'Whether the document is a live, non-privileged record of the matter: what may be cited.';
+comment on function citeledger_private.refuse_as_not_found() is
+  'Raises the one P0002 of cite and its kin: the same message, detail and hint whatever is not '
+  'there, so that nothing can be told from it.';
+
+revoke all on function citeledger_private.visible_matter_number(uuid, uuid) from public;
+revoke all on function citeledger_private.holds_record(uuid, uuid, uuid) from public;
+revoke all on function citeledger_private.refuse_as_not_found() from public;
+
+reset role;
+
+-- cite/cite
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.cite_resolution(
+  p_matter_number text,
+  p_span citeledger_private.span,
+  p_reason text
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return jsonb_build_object(
+    'verified', p_reason is null,
+    'reason', p_reason,
+    'deep_link', case
+      when p_reason is null then citeledger.deep_link(
+        p_matter_number, p_span.document_id, p_span.page_number, p_span.block_index
+      )
+    end,
+    'engine_state', 'live',
+    'checked_at', statement_timestamp(),
+    'span', citeledger_private.write_span(p_span)
+  );
+end
+$$;
+
+create function citeledger.cite(
+  p_matter_id uuid,
+  p_span jsonb
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_span citeledger_private.span;
+  v_matter_number text;
+  v_reason text;
+begin
+  perform citeledger.require_permission('matters:read');
+  v_span := citeledger_private.read_span(p_span);
+
+  v_matter_number := citeledger_private.visible_matter_number(v_firm_id, p_matter_id);
+  if v_matter_number is null
+    or not citeledger_private.holds_record(v_firm_id, p_matter_id, v_span.document_id)
+  then
+    perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  select r.reason
+  into strict v_reason
+  from citeledger_private.resolve_spans(v_firm_id, array[v_span]) as r;
+  return citeledger_private.cite_resolution(v_matter_number, v_span, v_reason);
+end
+$$;
+
+comment on function citeledger_private.cite_resolution(text, citeledger_private.span, text) is
+  'A CiteResolution as JSON; the link is there only when p_reason is null, which means verified.';
+comment on function citeledger.cite(uuid, jsonb) is
+  'Checks a span of a record of the matter p_matter_id against the live page, now, and gives the '
+  'link to it when it holds: {"verified", "reason", "deep_link", "engine_state": "live", '
+  '"checked_at", "span"}. The checks come in this order: the permission matters:read (42501), the '
+  'form of the span (22023), the matter is visible and holds the document as a live, '
+  'non-privileged record (P0002), the text. For the span and the reasons see resolve_span. '
+  'deep_link is null unless verified. checked_at is when the statement began. For '
+  'citeledger_reader. Errors: 42501; 22023 with the offending key in DETAIL; P0002, the same '
+  'whatever is not there.';
+
+revoke all on function citeledger_private.cite_resolution(text, citeledger_private.span, text)
+  from public;
+revoke all on function citeledger.cite(uuid, jsonb) from public;
+grant execute on function citeledger.cite(uuid, jsonb) to citeledger_reader;
+grant execute on function citeledger.cite(uuid, jsonb) to citeledger_app;
+grant execute on function citeledger.cite(uuid, jsonb) to citeledger_admin;
+
+reset role;
+
+-- cite/cite_many
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.cite_many(
+  p_matter_id uuid,
+  p_spans jsonb
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_matter_number text;
+  v_spans citeledger_private.span[];
+  v_positions bigint[];
+  v_result jsonb;
+begin
+  perform citeledger.require_permission('matters:read');
+  if p_spans is null or jsonb_typeof(p_spans) <> 'array' then
+    raise exception using
+      errcode = '22023',
+      message = 'p_spans is not a list of spans',
+      detail = format('p_spans is %s.', coalesce(jsonb_typeof(p_spans), 'null')),
+      hint = 'Pass a JSON array of spans; for a single one there is citeledger.cite.';
+  end if;
+  v_matter_number := citeledger_private.visible_matter_number(v_firm_id, p_matter_id);
+  if v_matter_number is null then
+    perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  -- The items that can be looked at: well-formed, and of a record of the matter.
+  with item as materialized (
+    select i.item, i.position
+    from jsonb_array_elements(p_spans) with ordinality as i (item, position)
+    where citeledger_private.span_fault(i.item) is null
+  ),
+  span as materialized (
+    select i.position, citeledger_private.read_span(i.item) as span
+    from item as i
+  )
+  select array_agg(s.span order by s.position), array_agg(s.position order by s.position)
+  into v_spans, v_positions
+  from span as s
+  where (s.span).document_id in (
+    select d.id
+    from (select distinct (t.span).document_id as id from span as t) as d
+    where citeledger_private.holds_record(v_firm_id, p_matter_id, d.id)
+  );
+
+  select coalesce(
+    jsonb_agg(
+      coalesce(
+        checked.resolution,
+        jsonb_build_object(
+          'error',
+          case
+            when faulty.fault is not null then jsonb_build_object(
+              'sqlstate', '22023', 'message', 'the span is malformed: ' || faulty.fault
+            )
+            else jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
+          end
+        )
+      )
+      order by i.position
+    ),
+    '[]'
+  )
+  into v_result
+  from jsonb_array_elements(p_spans) with ordinality as i (item, position)
+  cross join lateral (select citeledger_private.span_fault(i.item) as fault) as faulty
+  left join (
+    select
+      v_positions[r.span_position] as position,
+      citeledger_private.cite_resolution(
+        v_matter_number, v_spans[r.span_position], r.reason
+      ) as resolution
+    from citeledger_private.resolve_spans(v_firm_id, v_spans) as r
+  ) as checked on checked.position = i.position;
+  return v_result;
+end
+$$;
+
+comment on function citeledger.cite_many(uuid, jsonb) is
+  'cite for a list of spans of one matter, set-based: a JSON array of CiteResolutions in the order '
+  'of p_spans. Permission and matter are checked once. A bad item becomes {"error": {"sqlstate", '
+  '"message"}} in its place and spoils no other: 22023 for a malformed span, with the offending '
+  'key in the message, P0002 for a document that the matter does not hold as a live, '
+  'non-privileged record. For citeledger_reader. Errors: 42501 without matters:read; 22023 when '
+  'p_spans is no array; P0002 when the matter is not visible.';
+
+revoke all on function citeledger.cite_many(uuid, jsonb) from public;
+grant execute on function citeledger.cite_many(uuid, jsonb) to citeledger_reader;
+grant execute on function citeledger.cite_many(uuid, jsonb) to citeledger_app;
+grant execute on function citeledger.cite_many(uuid, jsonb) to citeledger_admin;
+
+reset role;
+
+-- cite/cite_ledger_entry
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.cite_ledger_entry(
+  p_entry_id uuid
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_matter_id uuid;
+  v_matter_number text;
+  v_span citeledger_private.span;
+  v_reason text;
+begin
+  perform citeledger.require_permission('matters:read');
+
+  select
+    e.project_id,
+    k.source_document_id, k.source_page, k.source_block,
+    k.source_offset_start, k.source_offset_end, k.source_text
+  into
+    v_matter_id,
+    v_span.document_id, v_span.page_number, v_span.block_index,
+    v_span.char_start, v_span.char_end, v_span.quote
+  from citeledger.citation_ledger_entry as e
+  join citeledger.message_citations as k
+    on k.firm_id = v_firm_id and k.id = e.message_citation_id
+  where e.firm_id = v_firm_id and e.id = p_entry_id;
+
+  v_matter_number := citeledger_private.visible_matter_number(v_firm_id, v_matter_id);
+  if v_matter_number is null
+    or not citeledger_private.holds_record(v_firm_id, v_matter_id, v_span.document_id)
+  then
+    perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  if v_span.page_number is null then
+    v_reason := 'not_anchored';
+  else
+    select r.reason
+    into strict v_reason
+    from citeledger_private.resolve_spans(v_firm_id, array[v_span]) as r;
+  end if;
+  return citeledger_private.cite_resolution(v_matter_number, v_span, v_reason);
+end
+$$;
+
+comment on function citeledger.cite_ledger_entry(uuid) is
+  'The one click from a ledger entry of the kind kb_document to the live check of its citation, '
+  'under the matter that the entry names: a CiteResolution as cite gives it. A citation without a '
+  'page is verified = false with the reason not_anchored. For citeledger_reader. Errors: 42501 '
+  'without matters:read; P0002, the same whatever is not there: the entry, its matter, its '
+  'document as a live, non-privileged record of that matter, or an entry of another kind.';
+
+revoke all on function citeledger.cite_ledger_entry(uuid) from public;
+grant execute on function citeledger.cite_ledger_entry(uuid) to citeledger_reader;
+grant execute on function citeledger.cite_ledger_entry(uuid) to citeledger_app;
+grant execute on function citeledger.cite_ledger_entry(uuid) to citeledger_admin;
+
+reset role;
+
+-- cite/recheck_document
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.recheck_document(
+  p_document_id uuid
+)
+returns table (
+  message_citation_id uuid,
+  message_id uuid,
+  verified boolean,
+  reason text
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_citation_ids uuid[];
+  v_spans citeledger_private.span[];
+begin
+  if not exists (
+    select
+    from citeledger.documents as d
+    where d.firm_id = v_firm_id and d.id = p_document_id
+  ) then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No document of this id is in the firm of the context.',
+      hint = 'Check the id and the firm of the context.';
+  end if;
+
+  select
+    array_agg(k.id order by k.id),
+    array_agg(
+      row(
+        k.source_document_id, k.source_page, k.source_block,
+        k.source_offset_start, k.source_offset_end, k.source_text
+      )::citeledger_private.span
+      order by k.id
+    )
+  into v_citation_ids, v_spans
+  from citeledger.message_citations as k
+  where k.firm_id = v_firm_id
+    and k.source_document_id = p_document_id
+    and k.source_page is not null;
+
+  return query
+  with checked as materialized (
+    select v_citation_ids[r.span_position] as citation_id, r.reason
+    from citeledger_private.resolve_spans(v_firm_id, v_spans) as r
+  )
+  select
+    k.id,
+    k.message_id,
+    c.citation_id is not null and c.reason is null,
+    case when k.source_page is null then 'not_anchored' else c.reason end
+  from citeledger.message_citations as k
+  left join checked as c on c.citation_id = k.id
+  where k.firm_id = v_firm_id and k.source_document_id = p_document_id
+  order by k.created_at, k.id;
+end
+$$;
+
+comment on function citeledger.recheck_document(uuid) is
+  'What still holds of the citations of a document, after its pages were replaced: a row for each '
+  'citation, in the order in which they were recorded, with the verdict of the live check and its '
+  'reason as in resolve_span, or not_anchored for a citation without a page. It reports and '
+  'changes nothing: setting verified is the application''s to do. For citeledger_app. Errors: '
+  'P0002 when the document is not in the firm of the context.';
+
+revoke all on function citeledger.recheck_document(uuid) from public;
+grant execute on function citeledger.recheck_document(uuid) to citeledger_app;
+grant execute on function citeledger.recheck_document(uuid) to citeledger_admin;
+
+reset role;
+
+-- cite/read_pages
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.read_pages(
+  p_matter_id uuid,
+  p_document_id uuid,
+  p_page_number integer default null
+)
+returns table (
+  page_number integer,
+  block_index integer,
+  content text
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+begin
+  perform citeledger.require_permission('matters:read');
+  if citeledger_private.visible_matter_number(v_firm_id, p_matter_id) is null
+    or not citeledger_private.holds_record(v_firm_id, p_matter_id, p_document_id)
+  then
+    perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  return query
+  select b.page_number, b.block_index, b.content
+  from citeledger.document_page_blocks as b
+  where b.firm_id = v_firm_id
+    and b.document_id = p_document_id
+    and (p_page_number is null or b.page_number = p_page_number)
+  order by b.page_number, b.block_index;
+end
+$$;
+
+comment on function citeledger.read_pages(uuid, uuid, integer) is
+  'The live text of a record of the matter p_matter_id, a row for each block in reading order; of '
+  'the page p_page_number alone where it is given, and no row where there is no such page. Under '
+  'the very checks of cite. For citeledger_reader. Errors: 42501 without matters:read; P0002, the '
+  'same whatever is not there.';
+
+revoke all on function citeledger.read_pages(uuid, uuid, integer) from public;
+grant execute on function citeledger.read_pages(uuid, uuid, integer) to citeledger_reader;
+grant execute on function citeledger.read_pages(uuid, uuid, integer) to citeledger_app;
+grant execute on function citeledger.read_pages(uuid, uuid, integer) to citeledger_admin;
+
+reset role;
+
+-- cite/suggest_spans
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.occurrences(
+  p_text text,
+  p_quote text
+)
+returns setof integer
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+  -- Cutting the text at the quote leaves what lies between its occurrences: no pattern is involved.
+  select (
+    sum(char_length(piece.content)) over (order by piece.position)
+      + (piece.position - 1) * char_length(p_quote)
+  )::integer
+  from string_to_table(p_text collate "C", p_quote collate "C")
+    with ordinality as piece (content, position)
+  order by piece.position
+  limit (
+    select count(*) - 1
+    from string_to_table(p_text collate "C", p_quote collate "C") as piece
+  )
+$$;
+
+create function citeledger.suggest_spans(
+  p_matter_id uuid,
+  p_span jsonb,
+  p_limit integer default 5
+)
+returns table (
+  page_number integer,
+  block_index integer,
+  char_start integer,
+  char_end integer
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_span citeledger_private.span;
+begin
+  perform citeledger.require_permission('matters:read');
+  v_span := citeledger_private.read_span(p_span);
+  if p_limit is null or p_limit < 1 then
+    raise exception using
+      errcode = '22023',
+      message = 'p_limit is not a number of suggestions',
+      detail = format('p_limit is %s.', coalesce(p_limit::text, 'null')),
+      hint = 'Pass a number from 1 up, or leave it out for 5.';
+  end if;
+  if citeledger_private.visible_matter_number(v_firm_id, p_matter_id) is null
+    or not citeledger_private.holds_record(v_firm_id, p_matter_id, v_span.document_id)
+  then
+    perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  return query
+  with place as (
+    select b.page_number, b.block_index, o.char_start
+    from citeledger.document_page_blocks as b
+    cross join lateral citeledger_private.occurrences(b.content, v_span.quote) as o (char_start)
+    where b.firm_id = v_firm_id
+      and b.document_id = v_span.document_id
+      and strpos(b.content collate "C", v_span.quote collate "C") > 0
+    union all
+    -- A quote that runs over the end of a block stands in the page alone.
+    select p.page_number, null, o.char_start
+    from (
+      select
+        b.page_number,
+        string_agg(b.content, E'\n' order by b.block_index) as content,
+        bool_or(strpos(b.content collate "C", v_span.quote collate "C") > 0) as in_a_block
+      from citeledger.document_page_blocks as b
+      where b.firm_id = v_firm_id and b.document_id = v_span.document_id
+      group by b.page_number
+    ) as p
+    cross join lateral citeledger_private.occurrences(p.content, v_span.quote) as o (char_start)
+    where strpos(v_span.quote collate "C", E'\n') > 0
+      and not p.in_a_block
+      and strpos(p.content collate "C", v_span.quote collate "C") > 0
+  )
+  select f.page_number, f.block_index, f.char_start, f.char_start + char_length(v_span.quote)
+  from place as f
+  order by
+    abs(f.page_number::bigint - v_span.page_number),
+    abs(f.block_index::bigint - coalesce(v_span.block_index, f.block_index)),
+    abs(f.char_start::bigint - coalesce(v_span.char_start, 0)),
+    f.page_number, f.block_index, f.char_start
+  limit p_limit;
+end
+$$;
+
+comment on function citeledger_private.occurrences(text, text) is
+  'Where p_quote stands in p_text, byte for byte and without overlap: the offset of each '
+  'occurrence in Unicode code points from 0.';
+comment on function citeledger.suggest_spans(uuid, jsonb, integer) is
+  'Where the quote of a span stands in the live document now, at most p_limit places, nearest '
+  'first: by page, then block, then offset. block_index null means that the offsets count in the '
+  'page, for a quote that runs over the end of a block. It offers places for a person to look at; '
+  'it verifies nothing, and nothing in cite uses it. Under the very checks of cite. For '
+  'citeledger_reader. Errors: 42501 without matters:read; 22023 for a malformed span or limit; '
+  'P0002, the same whatever is not there.';
+
+revoke all on function citeledger_private.occurrences(text, text) from public;
+revoke all on function citeledger.suggest_spans(uuid, jsonb, integer) from public;
+grant execute on function citeledger.suggest_spans(uuid, jsonb, integer) to citeledger_reader;
+grant execute on function citeledger.suggest_spans(uuid, jsonb, integer) to citeledger_app;
+grant execute on function citeledger.suggest_spans(uuid, jsonb, integer) to citeledger_admin;
+
+reset role;
+
 -- ops/version
 
 set local role citeledger_owner;
@@ -4046,6 +5330,13 @@ begin
     and m.role = 'assistant'
     and m.finalized_at is not null
     and not exists (select from verdict as g where g.message_id = m.id)
+  union all
+  select
+    'page_block_gap', 'document_page_blocks', format('%s/%s', b.document_id, b.page_number)
+  from citeledger.document_page_blocks as b
+  where b.firm_id = v_firm_id
+  group by b.document_id, b.page_number
+  having max(b.block_index) <> count(*) - 1
   order by 1, 2, 3;
 end
 $$;
@@ -4053,7 +5344,8 @@ $$;
 comment on function citeledger.check_integrity() is
   'What is wrong in the context''s firm; no row on a healthy database. problem: '
   'source_without_entry (a source of a turn that is finalized or has a verdict), '
-  'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict. '
+  'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict, '
+  'page_block_gap (a page whose block indexes have a gap; row_key is document_id/page_number). '
   'table_name: where the row is; row_key: its id. It reads the whole firm in one snapshot and '
   'locks nothing. finalize_turn mends a turn that is named. Needs matters:read. For '
   'citeledger_reader. Errors: 42501 without the permission.';

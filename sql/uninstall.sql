@@ -32,6 +32,122 @@ drop function citeledger.version();
 
 reset role;
 
+-- cite/suggest_spans
+
+set local role citeledger_owner;
+
+drop function citeledger.suggest_spans(uuid, jsonb, integer);
+drop function citeledger_private.occurrences(text, text);
+
+reset role;
+
+-- cite/read_pages
+
+set local role citeledger_owner;
+
+drop function citeledger.read_pages(uuid, uuid, integer);
+
+reset role;
+
+-- cite/recheck_document
+
+set local role citeledger_owner;
+
+drop function citeledger.recheck_document(uuid);
+
+reset role;
+
+-- cite/cite_ledger_entry
+
+set local role citeledger_owner;
+
+drop function citeledger.cite_ledger_entry(uuid);
+
+reset role;
+
+-- cite/cite_many
+
+set local role citeledger_owner;
+
+drop function citeledger.cite_many(uuid, jsonb);
+
+reset role;
+
+-- cite/cite
+
+set local role citeledger_owner;
+
+drop function citeledger.cite(uuid, jsonb);
+drop function citeledger_private.cite_resolution(text, citeledger_private.span, text);
+
+reset role;
+
+-- cite/record_in_matter
+
+set local role citeledger_owner;
+
+drop function citeledger_private.refuse_as_not_found();
+drop function citeledger_private.holds_record(uuid, uuid, uuid);
+drop function citeledger_private.visible_matter_number(uuid, uuid);
+
+reset role;
+
+-- cite/resolve_span
+
+set local role citeledger_owner;
+
+drop function citeledger.resolve_span(jsonb);
+drop type citeledger.span_resolution;
+
+reset role;
+
+-- cite/resolve_spans
+
+set local role citeledger_owner;
+
+drop function citeledger_private.resolve_spans(uuid, citeledger_private.span[]);
+
+reset role;
+
+-- cite/deep_link
+
+set local role citeledger_owner;
+
+drop function citeledger.deep_link(text, uuid, integer, integer);
+
+reset role;
+
+-- cite/replace_document_pages
+
+set local role citeledger_owner;
+
+drop function citeledger.replace_document_pages(uuid, jsonb);
+drop function citeledger_private.pages_fault(jsonb);
+
+reset role;
+
+-- cite/document_pages
+
+set local role citeledger_owner;
+
+drop table citeledger.document_page_blocks;
+drop table citeledger.document_pages;
+
+reset role;
+
+-- cite/span
+
+set local role citeledger_owner;
+
+drop function citeledger_private.write_span(citeledger_private.span);
+drop function citeledger_private.read_span(jsonb);
+drop function citeledger_private.span_fault(jsonb);
+drop function citeledger_private.is_blank(text);
+drop function citeledger_private.is_whole_number(jsonb, integer);
+drop type citeledger_private.span;
+
+reset role;
+
 -- ledger/ledger_trace
 
 set local role citeledger_owner;

@@ -3,6 +3,7 @@
 -- requires: ledger/entry_values
 -- requires: gate/recount
 -- requires: gate/work_product_fiduciary_gate
+-- requires: cite/document_pages
 
 begin;
 
@@ -95,6 +96,13 @@ begin
     and m.role = 'assistant'
     and m.finalized_at is not null
     and not exists (select from verdict as g where g.message_id = m.id)
+  union all
+  select
+    'page_block_gap', 'document_page_blocks', format('%s/%s', b.document_id, b.page_number)
+  from citeledger.document_page_blocks as b
+  where b.firm_id = v_firm_id
+  group by b.document_id, b.page_number
+  having max(b.block_index) <> count(*) - 1
   order by 1, 2, 3;
 end
 $$;
@@ -102,7 +110,8 @@ $$;
 comment on function citeledger.check_integrity() is
   'What is wrong in the context''s firm; no row on a healthy database. problem: '
   'source_without_entry (a source of a turn that is finalized or has a verdict), '
-  'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict. '
+  'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict, '
+  'page_block_gap (a page whose block indexes have a gap; row_key is document_id/page_number). '
   'table_name: where the row is; row_key: its id. It reads the whole firm in one snapshot and '
   'locks nothing. finalize_turn mends a turn that is named. Needs matters:read. For '
   'citeledger_reader. Errors: 42501 without the permission.';

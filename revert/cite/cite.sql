@@ -1,0 +1,10 @@
+-- Revert citeledger:cite/cite from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger.cite(uuid, jsonb);
+drop function citeledger_private.cite_resolution(text, citeledger_private.span, text);
+
+commit;

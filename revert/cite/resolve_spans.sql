@@ -1,0 +1,9 @@
+-- Revert citeledger:cite/resolve_spans from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger_private.resolve_spans(uuid, citeledger_private.span[]);
+
+commit;

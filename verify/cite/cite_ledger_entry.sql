@@ -1,0 +1,22 @@
+-- Verify citeledger:cite/cite_ledger_entry on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger.cite_ledger_entry(uuid)', $facts$
+  arguments p_entry_id uuid
+  grant execute to citeledger_admin
+  grant execute to citeledger_app
+  grant execute to citeledger_reader
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns jsonb
+  security definer
+  set search_path=pg_catalog, pg_temp
+  stable
+$facts$);
+
+rollback;

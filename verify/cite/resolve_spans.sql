@@ -1,0 +1,19 @@
+-- Verify citeledger:cite/resolve_spans on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger_private.resolve_spans(uuid, citeledger_private.span[])', $facts$
+  arguments p_firm_id uuid, p_spans citeledger_private.span[]
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns TABLE(span_position bigint, reason text)
+  security invoker
+  set search_path=pg_catalog, pg_temp
+  stable
+$facts$);
+
+rollback;
