@@ -3974,8 +3974,10 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_rest text;
 begin
-  return translate(
+  v_rest := translate(
     p_text,
     -- Controls that are white space, blanks, the no-break space and the soft hyphen.
     E'\u0009\u000a\u000b\u000c\u000d\u001c\u001d\u001e\u001f\u0020\u0085\u00a0\u00ad'
@@ -3989,7 +3991,12 @@ begin
     || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
     || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb',
     ''
-  ) = '';
+  );
+  -- Tags and further variation selectors fill a plane that shows nothing.
+  while ascii(v_rest) between 917504 and 921599 loop
+    v_rest := substr(v_rest, 2);
+  end loop;
+  return v_rest = '';
 end
 $$;
 
@@ -4006,6 +4013,7 @@ as $$
 declare
   -- Null for an optional key means that the key is absent.
   v_span jsonb;
+  v_unknown text;
 begin
   if p_span is null or jsonb_typeof(p_span) <> 'object' then
     return 'span: not an object';
@@ -4021,11 +4029,19 @@ begin
     v_span := v_span - 'char_end';
   end if;
 
-  if v_span - array[
+  select min(k.key collate "C")
+  into v_unknown
+  from jsonb_object_keys(
+    v_span - array[
       'document_id', 'page_number', 'block_index', 'char_start', 'char_end', 'quote'
-    ] <> '{}'
-  then
-    return 'span: it has a key that is not one of a span''s';
+    ]
+  ) as k (key);
+  if v_unknown is not null then
+    -- Named only where it has the form of a name, which holds no content.
+    return case
+      when v_unknown ~ '^[A-Za-z_][A-Za-z0-9_]{0,31}$' then format('%s: unknown key', v_unknown)
+      else 'span: it has an unknown key'
+    end;
   end if;
   if not v_span ? 'document_id' then
     return 'document_id: missing';
@@ -4132,6 +4148,14 @@ comment on type citeledger_private.span is
   'A quote and where it is said to stand. page_number from 1, block_index from 0 or null, offsets '
   'in Unicode code points from 0, end exclusive, both or neither, counted in the block, or in the '
   'page where block_index is null.';
+comment on column citeledger_private.span.document_id is 'The document.';
+comment on column citeledger_private.span.page_number is 'The page, from 1.';
+comment on column citeledger_private.span.block_index is 'The block, from 0; null for the page.';
+comment on column citeledger_private.span.char_start is
+  'First character of the quote, in code points from 0; null when it may stand anywhere.';
+comment on column citeledger_private.span.char_end is
+  'One past the last character of the quote; null exactly when the start is.';
+comment on column citeledger_private.span.quote is 'The quote, byte for byte.';
 comment on function citeledger_private.is_whole_number(jsonb, integer) is
   'Whether a JSON value is a whole number from p_least to 2147483647; a text or a boolean never '
   'is.';
@@ -4182,7 +4206,7 @@ create table citeledger.document_pages (
   constraint document_pages_pkey primary key (firm_id, document_id, page_number),
   constraint document_pages_document_fkey foreign key (firm_id, document_id)
     references citeledger.documents (firm_id, id) on delete cascade,
-  constraint document_pages_page_number_from_1 check (page_number >= 1)
+  constraint document_pages_page_number_from_one check (page_number >= 1)
 );
 
 create table citeledger.document_page_blocks (
@@ -4196,7 +4220,7 @@ create table citeledger.document_page_blocks (
     primary key (firm_id, document_id, page_number, block_index),
   constraint document_page_blocks_page_fkey foreign key (firm_id, document_id, page_number)
     references citeledger.document_pages (firm_id, document_id, page_number) on delete cascade,
-  constraint document_page_blocks_block_index_from_0 check (block_index >= 0)
+  constraint document_page_blocks_block_index_from_zero check (block_index >= 0)
 );
 
 alter table citeledger.document_pages enable row level security;
@@ -4222,7 +4246,7 @@ comment on constraint document_pages_pkey on citeledger.document_pages is
   'A document has a page once.';
 comment on constraint document_pages_document_fkey on citeledger.document_pages is
   'A page goes with its document.';
-comment on constraint document_pages_page_number_from_1 on citeledger.document_pages is
+comment on constraint document_pages_page_number_from_one on citeledger.document_pages is
   'Pages are counted from 1.';
 comment on policy document_pages_of_the_firm on citeledger.document_pages is
   'Only rows of the firm of the context, to read and to write.';
@@ -4245,7 +4269,8 @@ comment on constraint document_page_blocks_pkey on citeledger.document_page_bloc
   'A page has a block once.';
 comment on constraint document_page_blocks_page_fkey on citeledger.document_page_blocks is
   'A block goes with its page.';
-comment on constraint document_page_blocks_block_index_from_0 on citeledger.document_page_blocks is
+comment on constraint document_page_blocks_block_index_from_zero
+  on citeledger.document_page_blocks is
   'Blocks are counted from 0.';
 comment on policy document_page_blocks_of_the_firm on citeledger.document_page_blocks is
   'Only rows of the firm of the context, to read and to write.';
@@ -5172,15 +5197,25 @@ begin
       select
         b.page_number,
         string_agg(b.content, E'\n' order by b.block_index) as content,
-        bool_or(strpos(b.content collate "C", v_span.quote collate "C") > 0) as in_a_block
+        array_agg(char_length(b.content) order by b.block_index) as block_lengths
       from citeledger.document_page_blocks as b
       where b.firm_id = v_firm_id and b.document_id = v_span.document_id
       group by b.page_number
     ) as p
     cross join lateral citeledger_private.occurrences(p.content, v_span.quote) as o (char_start)
     where strpos(v_span.quote collate "C", E'\n') > 0
-      and not p.in_a_block
       and strpos(p.content collate "C", v_span.quote collate "C") > 0
+      and not exists (
+        select
+        from (
+          select
+            sum(l.length + 1) over (order by l.position) - l.length - 1 as block_start,
+            l.length
+          from unnest(p.block_lengths) with ordinality as l (length, position)
+        ) as b
+        where o.char_start >= b.block_start
+          and o.char_start + char_length(v_span.quote) <= b.block_start + b.length
+      )
   )
   select f.page_number, f.block_index, f.char_start, f.char_start + char_length(v_span.quote)
   from place as f

@@ -27,7 +27,7 @@ create table citeledger.document_pages (
   constraint document_pages_pkey primary key (firm_id, document_id, page_number),
   constraint document_pages_document_fkey foreign key (firm_id, document_id)
     references citeledger.documents (firm_id, id) on delete cascade,
-  constraint document_pages_page_number_from_1 check (page_number >= 1)
+  constraint document_pages_page_number_from_one check (page_number >= 1)
 );
 
 create table citeledger.document_page_blocks (
@@ -41,7 +41,7 @@ create table citeledger.document_page_blocks (
     primary key (firm_id, document_id, page_number, block_index),
   constraint document_page_blocks_page_fkey foreign key (firm_id, document_id, page_number)
     references citeledger.document_pages (firm_id, document_id, page_number) on delete cascade,
-  constraint document_page_blocks_block_index_from_0 check (block_index >= 0)
+  constraint document_page_blocks_block_index_from_zero check (block_index >= 0)
 );
 
 alter table citeledger.document_pages enable row level security;
@@ -67,7 +67,7 @@ comment on constraint document_pages_pkey on citeledger.document_pages is
   'A document has a page once.';
 comment on constraint document_pages_document_fkey on citeledger.document_pages is
   'A page goes with its document.';
-comment on constraint document_pages_page_number_from_1 on citeledger.document_pages is
+comment on constraint document_pages_page_number_from_one on citeledger.document_pages is
   'Pages are counted from 1.';
 comment on policy document_pages_of_the_firm on citeledger.document_pages is
   'Only rows of the firm of the context, to read and to write.';
@@ -90,7 +90,8 @@ comment on constraint document_page_blocks_pkey on citeledger.document_page_bloc
   'A page has a block once.';
 comment on constraint document_page_blocks_page_fkey on citeledger.document_page_blocks is
   'A block goes with its page.';
-comment on constraint document_page_blocks_block_index_from_0 on citeledger.document_page_blocks is
+comment on constraint document_page_blocks_block_index_from_zero
+  on citeledger.document_page_blocks is
   'Blocks are counted from 0.';
 comment on policy document_page_blocks_of_the_firm on citeledger.document_page_blocks is
   'Only rows of the firm of the context, to read and to write.';

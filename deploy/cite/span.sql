@@ -47,8 +47,10 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_rest text;
 begin
-  return translate(
+  v_rest := translate(
     p_text,
     -- Controls that are white space, blanks, the no-break space and the soft hyphen.
     E'\u0009\u000a\u000b\u000c\u000d\u001c\u001d\u001e\u001f\u0020\u0085\u00a0\u00ad'
@@ -62,7 +64,12 @@ begin
     || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
     || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb',
     ''
-  ) = '';
+  );
+  -- Tags and further variation selectors fill a plane that shows nothing.
+  while ascii(v_rest) between 917504 and 921599 loop
+    v_rest := substr(v_rest, 2);
+  end loop;
+  return v_rest = '';
 end
 $$;
 
@@ -79,6 +86,7 @@ as $$
 declare
   -- Null for an optional key means that the key is absent.
   v_span jsonb;
+  v_unknown text;
 begin
   if p_span is null or jsonb_typeof(p_span) <> 'object' then
     return 'span: not an object';
@@ -94,11 +102,19 @@ begin
     v_span := v_span - 'char_end';
   end if;
 
-  if v_span - array[
+  select min(k.key collate "C")
+  into v_unknown
+  from jsonb_object_keys(
+    v_span - array[
       'document_id', 'page_number', 'block_index', 'char_start', 'char_end', 'quote'
-    ] <> '{}'
-  then
-    return 'span: it has a key that is not one of a span''s';
+    ]
+  ) as k (key);
+  if v_unknown is not null then
+    -- Named only where it has the form of a name, which holds no content.
+    return case
+      when v_unknown ~ '^[A-Za-z_][A-Za-z0-9_]{0,31}$' then format('%s: unknown key', v_unknown)
+      else 'span: it has an unknown key'
+    end;
   end if;
   if not v_span ? 'document_id' then
     return 'document_id: missing';
@@ -205,6 +221,14 @@ comment on type citeledger_private.span is
   'A quote and where it is said to stand. page_number from 1, block_index from 0 or null, offsets '
   'in Unicode code points from 0, end exclusive, both or neither, counted in the block, or in the '
   'page where block_index is null.';
+comment on column citeledger_private.span.document_id is 'The document.';
+comment on column citeledger_private.span.page_number is 'The page, from 1.';
+comment on column citeledger_private.span.block_index is 'The block, from 0; null for the page.';
+comment on column citeledger_private.span.char_start is
+  'First character of the quote, in code points from 0; null when it may stand anywhere.';
+comment on column citeledger_private.span.char_end is
+  'One past the last character of the quote; null exactly when the start is.';
+comment on column citeledger_private.span.quote is 'The quote, byte for byte.';
 comment on function citeledger_private.is_whole_number(jsonb, integer) is
   'Whether a JSON value is a whole number from p_least to 2147483647; a text or a boolean never '
   'is.';

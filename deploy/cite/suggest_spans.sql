@@ -85,15 +85,25 @@ begin
       select
         b.page_number,
         string_agg(b.content, E'\n' order by b.block_index) as content,
-        bool_or(strpos(b.content collate "C", v_span.quote collate "C") > 0) as in_a_block
+        array_agg(char_length(b.content) order by b.block_index) as block_lengths
       from citeledger.document_page_blocks as b
       where b.firm_id = v_firm_id and b.document_id = v_span.document_id
       group by b.page_number
     ) as p
     cross join lateral citeledger_private.occurrences(p.content, v_span.quote) as o (char_start)
     where strpos(v_span.quote collate "C", E'\n') > 0
-      and not p.in_a_block
       and strpos(p.content collate "C", v_span.quote collate "C") > 0
+      and not exists (
+        select
+        from (
+          select
+            sum(l.length + 1) over (order by l.position) - l.length - 1 as block_start,
+            l.length
+          from unnest(p.block_lengths) with ordinality as l (length, position)
+        ) as b
+        where o.char_start >= b.block_start
+          and o.char_start + char_length(v_span.quote) <= b.block_start + b.length
+      )
   )
   select f.page_number, f.block_index, f.char_start, f.char_start + char_length(v_span.quote)
   from place as f

@@ -12,7 +12,7 @@ select citeledger_private.verify_relation(
   column page_number integer not null
   constraint document_pages_document_fkey FOREIGN KEY (firm_id, document_id) REFERENCES
     citeledger.documents(firm_id, id) ON DELETE CASCADE
-  constraint document_pages_page_number_from_1 CHECK ((page_number >= 1))
+  constraint document_pages_page_number_from_one CHECK ((page_number >= 1))
   constraint document_pages_pkey PRIMARY KEY (firm_id, document_id, page_number)
   grant select to citeledger_app
   owner citeledger_owner
@@ -30,7 +30,7 @@ select citeledger_private.verify_relation(
   column document_id uuid not null
   column firm_id uuid not null default citeledger.current_firm_id()
   column page_number integer not null
-  constraint document_page_blocks_block_index_from_0 CHECK ((block_index >= 0))
+  constraint document_page_blocks_block_index_from_zero CHECK ((block_index >= 0))
   constraint document_page_blocks_page_fkey FOREIGN KEY (firm_id, document_id, page_number)
     REFERENCES citeledger.document_pages(firm_id, document_id, page_number) ON DELETE CASCADE
   constraint document_page_blocks_pkey PRIMARY KEY (firm_id, document_id, page_number, block_index)
