@@ -39,7 +39,7 @@ as $$
     union all
     select 'pg_class'::regclass, c.oid, 0, format('%s %s', c.relkind, c.relname)
     from pg_class as c
-    join spaces as s on s.oid = c.relnamespace
+    join spaces as s on s.oid = c.relnamespace and c.relkind <> 'c'
     -- The index of a primary key or unique constraint is the constraint's.
     where not exists (select from pg_constraint as k where k.conindid = c.oid and k.contype in
       ('p', 'u', 'x'))
@@ -49,6 +49,13 @@ as $$
     join spaces as s on s.oid = c.relnamespace
     join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where c.relkind not in ('i', 'I')
+    union all
+    -- A composite type or an enumeration of ours; each table has a type of its own besides.
+    select 'pg_type'::regclass, t.oid, 0, format('type %s', t.typname)
+    from pg_type as t
+    join spaces as s on s.oid = t.typnamespace
+    left join pg_class as c on c.oid = t.typrelid
+    where t.typtype in ('e', 'd') or c.relkind = 'c'
     union all
     select 'pg_constraint'::regclass, k.oid, 0, format('constraint %s', k.conname)
     from pg_constraint as k
@@ -141,7 +148,7 @@ select set_eq(
     )
     from pg_class as c
     where c.relnamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
-      and c.relkind not in ('i', 'I')$$,
+      and c.relkind not in ('i', 'I', 'c')$$,
   array[
     'firms enabled',
     'projects forced',
@@ -155,7 +162,9 @@ select set_eq(
     'citation_ledger_entry forced',
     'citation_ledger_entry_revision forced',
     'work_product_fiduciary_gate forced',
-    'finalize_failure forced'
+    'finalize_failure forced',
+    'document_pages forced',
+    'document_page_blocks forced'
   ],
   'these tables and no other relation, with row security forced on each but firms'
 );
@@ -279,7 +288,7 @@ select is(
     from pg_constraint as k
     where k.contype = 'f' and k.conrelid in (select t.oid from tenant_tables as t)
   ),
-  19::bigint,
+  21::bigint,
   'there are as many foreign keys as were looked at'
 );
 select is_empty(
@@ -424,7 +433,10 @@ select set_eq(
     'unique work_product_fiduciary_gate_message_key on work_product_fiduciary_gate (firm_id, '
       'message_id)',
     'unique work_product_fiduciary_gate_pkey on work_product_fiduciary_gate (firm_id, id)',
-    'work_product_fiduciary_gate_project_idx on work_product_fiduciary_gate (firm_id, project_id)'
+    'work_product_fiduciary_gate_project_idx on work_product_fiduciary_gate (firm_id, project_id)',
+    'unique document_pages_pkey on document_pages (firm_id, document_id, page_number)',
+    'unique document_page_blocks_pkey on document_page_blocks (firm_id, document_id, '
+      'page_number, block_index)'
   ],
   'exactly these indexes, unique and not'
 );
@@ -580,7 +592,36 @@ select set_eq(
     'citeledger_private.verify_relation(regclass,text)'
       ' plpgsql stable, parallel safe, security invoker',
     'citeledger_private.withdraw_gates(uuid,uuid[],text,text)'
-      ' plpgsql volatile, parallel unsafe, security invoker'
+      ' plpgsql volatile, parallel unsafe, security invoker',
+    'citeledger_private.visible_matter_number(uuid,uuid) plpgsql stable, parallel safe, '
+      'security invoker',
+    'citeledger_private.holds_record(uuid,uuid,uuid) plpgsql stable, parallel safe, security '
+      'invoker',
+    'citeledger.replace_document_pages(uuid,jsonb) plpgsql volatile, parallel unsafe, security '
+      'definer',
+    'citeledger.cite_ledger_entry(uuid) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.cite_resolution(text,citeledger_private.span,text) plpgsql stable, '
+      'parallel safe, security invoker',
+    'citeledger_private.write_span(citeledger_private.span) plpgsql immutable, parallel safe, '
+      'security invoker',
+    'citeledger.read_pages(uuid,uuid,integer) plpgsql stable, parallel safe, security definer',
+    'citeledger.deep_link(text,uuid,integer,integer) plpgsql stable, parallel safe, security '
+      'invoker',
+    'citeledger.suggest_spans(uuid,jsonb,integer) plpgsql stable, parallel safe, security definer',
+    'citeledger.cite(uuid,jsonb) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.refuse_as_not_found() plpgsql stable, parallel safe, security invoker',
+    'citeledger_private.pages_fault(jsonb) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.is_blank(text) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.read_span(jsonb) plpgsql immutable, parallel safe, security invoker',
+    'citeledger.resolve_span(jsonb) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.resolve_spans(uuid,citeledger_private.span[]) plpgsql stable, parallel '
+      'safe, security invoker',
+    'citeledger.recheck_document(uuid) plpgsql stable, parallel safe, security definer',
+    'citeledger.cite_many(uuid,jsonb) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.span_fault(jsonb) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.occurrences(text,text) sql immutable, parallel safe, security invoker',
+    'citeledger_private.is_whole_number(jsonb,integer) plpgsql immutable, parallel safe, '
+      'security invoker'
   ],
   'every function is what it is declared to be: language, volatility, parallel label, security'
 );

@@ -8,7 +8,7 @@
 
 begin;
 
-select plan(92);
+select plan(104);
 
 -- A superuser or a role exempt from row security would pass tests that guard nothing.
 select is(
@@ -47,7 +47,11 @@ begin
   values ('00000000-0000-4000-8000-0000000000f1', 'M-1', 'Matter');
   insert into citeledger.project_members (project_id, user_id)
   values ('00000000-0000-4000-8000-0000000000f1', '22222222-2222-4222-8222-222222222222');
-  insert into citeledger.documents (title) values ('Lease');
+  insert into citeledger.documents (id, title)
+  values ('00000000-0000-4000-8000-0000000000d1', 'Lease');
+  perform citeledger.replace_document_pages(
+    '00000000-0000-4000-8000-0000000000d1', '[{"page_number": 1, "blocks": ["text"]}]'
+  );
   insert into citeledger.chats (id)
   values ('00000000-0000-4000-8000-0000000000c1'), ('00000000-0000-4000-8000-0000000000c2');
   insert into citeledger.messages (id, chat_id, role)
@@ -89,7 +93,7 @@ from pg_class as c
 where c.relnamespace = 'citeledger'::regnamespace
   and c.relkind in ('r', 'p')
   and c.relname <> 'firms';
-select is((select count(*) from tenant_table), 12::bigint, 'twelve tenant tables are looked at');
+select is((select count(*) from tenant_table), 14::bigint, 'fourteen tenant tables are looked at');
 
 create function pg_temp.firms_seen(p_table text)
 returns text

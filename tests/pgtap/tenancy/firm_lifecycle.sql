@@ -37,7 +37,10 @@ begin
   for v_table in
     select c.relname
     from pg_class as c
-    where c.relnamespace = 'citeledger'::regnamespace and c.relkind in ('r', 'p')
+    where c.relnamespace = 'citeledger'::regnamespace
+      and c.relkind in ('r', 'p')
+      -- Page text is readable by nobody; owner/isolation.sql looks at it.
+      and has_table_privilege(c.oid, 'select')
     order by c.relname collate "C"
   loop
     execute format('select count(*) from citeledger.%I', v_table) into v_rows;
@@ -65,6 +68,9 @@ begin
     ('00000000-0000-4000-8000-0000000000d1', '00000000-0000-4000-8000-000000000001', 'A', null),
     ('00000000-0000-4000-8000-0000000000d2', '00000000-0000-4000-8000-000000000002', 'B', now()),
     ('00000000-0000-4000-8000-0000000000d3', null, 'C', null);
+  perform citeledger.replace_document_pages(
+    '00000000-0000-4000-8000-0000000000d1', '[{"page_number": 1, "blocks": ["text"]}]'
+  );
   insert into citeledger.chats (id, project_id)
   values
     ('00000000-0000-4000-8000-0000000000c1', '00000000-0000-4000-8000-000000000001'),
@@ -171,7 +177,8 @@ select citeledger.set_context(
 select pg_temp.fill();
 select is(
   pg_temp.inventory(),
-  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; documents 3; '
+  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; document_pages 1; '
+  'documents 3; '
   'finalize_failure 0; firms 1; message_caselaw_citations 4; message_citations 9; '
   'message_tool_sources 4; messages 4; project_members 1; projects 2; '
   'work_product_fiduciary_gate 3; ',
@@ -200,7 +207,8 @@ select citeledger.set_context(
 );
 select is(
   pg_temp.inventory(),
-  'chats 0; citation_ledger_entry 0; citation_ledger_entry_revision 0; documents 0; '
+  'chats 0; citation_ledger_entry 0; citation_ledger_entry_revision 0; document_pages 0; '
+  'documents 0; '
   'finalize_failure 0; firms 0; message_caselaw_citations 0; message_citations 0; '
   'message_tool_sources 0; messages 0; project_members 0; projects 0; '
   'work_product_fiduciary_gate 0; ',
@@ -234,7 +242,8 @@ select citeledger.set_context(
 );
 select is(
   pg_temp.inventory(),
-  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; documents 3; '
+  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; document_pages 1; '
+  'documents 3; '
   'finalize_failure 0; firms 1; message_caselaw_citations 4; message_citations 9; '
   'message_tool_sources 4; messages 4; project_members 1; projects 2; '
   'work_product_fiduciary_gate 3; ',

@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(113);
+select plan(118);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -39,6 +39,9 @@ begin
   values ((v_base || '1' || p_suffix)::uuid, '22222222-2222-4222-8222-222222222222');
   insert into citeledger.documents (id, project_id, title)
   values ((v_base || '2' || p_suffix)::uuid, (v_base || '1' || p_suffix)::uuid, 'Lease');
+  perform citeledger.replace_document_pages(
+    (v_base || '2' || p_suffix)::uuid, '[{"page_number": 1, "blocks": ["text"]}]'
+  );
   insert into citeledger.chats (id, project_id, title)
   values ((v_base || '3' || p_suffix)::uuid, (v_base || '1' || p_suffix)::uuid, 'Chat');
   insert into citeledger.messages (id, chat_id, role, content)
@@ -104,6 +107,7 @@ values
   ('projects', 1),
   ('project_members', 1),
   ('documents', 1),
+  ('document_pages', 1),
   ('chats', 1),
   ('messages', 1),
   ('message_citations', 1),
@@ -119,7 +123,8 @@ select set_eq(
     from pg_class as c
     where c.relnamespace = 'citeledger'::regnamespace
       and c.relkind in ('r', 'p')
-      and c.relname <> 'firms'$$,
+      -- Page text is readable by nobody; owner/isolation.sql looks at it.
+      and c.relname not in ('firms', 'document_page_blocks')$$,
   'every tenant table is looked at here'
 );
 

@@ -74,7 +74,8 @@ select set_eq(
     'citation_ledger_entry: select to citeledger_app',
     'citation_ledger_entry_revision: select to citeledger_app',
     'work_product_fiduciary_gate: select to citeledger_app',
-    'finalize_failure: select to citeledger_app'
+    'finalize_failure: select to citeledger_app',
+    'document_pages: select to citeledger_app'
   ],
   'tables: exactly these privileges, none for the reader, none for PUBLIC'
 );
@@ -155,18 +156,34 @@ select set_eq(
     'citeledger.delete_firm(uuid): execute to citeledger_admin',
     'citeledger.firm_ids(): execute to citeledger_admin',
     -- The one helper that a policy calls as the querying role.
-    'citeledger_private.is_behind_wall(uuid,uuid): execute to citeledger_admin, citeledger_app'
+    'citeledger_private.is_behind_wall(uuid,uuid): execute to citeledger_admin, citeledger_app',
+    'citeledger.cite_many(uuid,jsonb): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader',
+    'citeledger.recheck_document(uuid): execute to citeledger_admin, citeledger_app',
+    'citeledger.suggest_spans(uuid,jsonb,integer): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader',
+    'citeledger.replace_document_pages(uuid,jsonb): execute to citeledger_admin, citeledger_app',
+    'citeledger.read_pages(uuid,uuid,integer): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader',
+    'citeledger.resolve_span(jsonb): execute to citeledger_admin, citeledger_app',
+    'citeledger.cite(uuid,jsonb): execute to citeledger_admin, citeledger_app, citeledger_reader',
+    'citeledger.cite_ledger_entry(uuid): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader'
   ],
   'functions: exactly these may be executed, none by PUBLIC'
 );
 
-select is_empty(
-  $$select t.oid::regtype
+select set_eq(
+  $$select format('%s: %s to %s', t.oid::regtype, lower(g.privilege_type), g.grantee::regrole)
     from pg_type as t
     cross join lateral aclexplode(t.typacl) as g
     where t.typnamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
       and g.grantee <> t.typowner$$,
-  'types: nothing is granted'
+  array[
+    'citeledger.span_resolution: usage to citeledger_app',
+    'citeledger.span_resolution: usage to citeledger_admin'
+  ],
+  'types: exactly these may be used, none by PUBLIC'
 );
 
 -- What does not exist yet is closed too: a function that is made later is not PUBLIC's.
