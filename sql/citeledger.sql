@@ -1227,10 +1227,11 @@ begin
       hint = 'List the firms with citeledger.firm_ids.';
   end if;
 
-  -- Everything of a tenant hangs on its firm by cascading foreign keys. The chats go first: else a
-  -- verdict that was written in this transaction would be checked against a message that is gone.
+  -- Everything of a tenant hangs on its firm by cascading foreign keys. Chats and documents go
+  -- first: a cascade from the top would check what hangs deep below against what is gone already.
   v_outer := citeledger_private.enter_firm(p_firm_id);
   delete from citeledger.chats as c where c.firm_id = p_firm_id;
+  delete from citeledger.documents as d where d.firm_id = p_firm_id;
   perform citeledger_private.leave_firm(v_outer);
   delete from citeledger.firms as f where f.id = p_firm_id;
 end
