@@ -103,7 +103,7 @@ begin
     on conflict do nothing
     returning page_number
   )
-  select count(*) into v_pages from written;
+  select count(*)::integer into v_pages from written;
 
   insert into citeledger.document_page_blocks (
     firm_id, document_id, page_number, block_index, content

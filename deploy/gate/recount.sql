@@ -54,21 +54,33 @@ begin
     counted.unrecognized_count,
     counted.confidence,
     counted.unrecognized_statuses
-  from citeledger.messages as m
-  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
+  -- Laterally, an index look-up for each turn, whatever the planner knows of the tables.
+  from unnest(p_message_ids) as t (id)
+  cross join lateral (
+    select m.id, m.chat_id
+    from citeledger.messages as m
+    where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
+    offset 0
+  ) as m
+  cross join lateral (
+    select c.project_id
+    from citeledger.chats as c
+    where c.firm_id = p_firm_id and c.id = m.chat_id
+    offset 0
+  ) as c
   cross join lateral (
     select
-      coalesce(sum(t.entries) filter (where t.tier = 'pass'), 0)::integer as pass_count,
-      coalesce(sum(t.entries) filter (where t.tier = 'supported'), 0)::integer as supported_count,
-      coalesce(sum(t.entries) filter (where t.tier = 'fail'), 0)::integer as fail_count,
-      coalesce(sum(t.entries) filter (where t.tier is null), 0)::integer as unrecognized_count,
-      coalesce(sum(t.citation_entries), 0) as citation_entries,
+      coalesce(sum(g.entries) filter (where g.tier = 'pass'), 0)::integer as pass_count,
+      coalesce(sum(g.entries) filter (where g.tier = 'supported'), 0)::integer as supported_count,
+      coalesce(sum(g.entries) filter (where g.tier = 'fail'), 0)::integer as fail_count,
+      coalesce(sum(g.entries) filter (where g.tier is null), 0)::integer as unrecognized_count,
+      coalesce(sum(g.citation_entries), 0) as citation_entries,
       -- As numeric: a mean over double precision depends on the order of the rows.
-      (sum(t.confidence) filter (where t.tier in ('pass', 'supported', 'fail'))
-        / nullif(sum(t.confidences) filter (where t.tier in ('pass', 'supported', 'fail')), 0)
+      (sum(g.confidence) filter (where g.tier in ('pass', 'supported', 'fail'))
+        / nullif(sum(g.confidences) filter (where g.tier in ('pass', 'supported', 'fail')), 0)
       )::double precision as confidence,
-      array_agg(t.verification_status order by t.verification_status collate "C")
-        filter (where t.tier is null) as unrecognized_statuses
+      array_agg(g.verification_status order by g.verification_status collate "C")
+        filter (where g.tier is null) as unrecognized_statuses
     from (
       select
         e.verification_status,
@@ -80,11 +92,8 @@ begin
       from citeledger.citation_ledger_entry as e
       where e.firm_id = p_firm_id and e.message_id = m.id
       group by e.verification_status
-    ) as t
-  ) as counted
-  where m.firm_id = p_firm_id
-    and m.id = any(p_message_ids)
-    and m.role = 'assistant';
+    ) as g
+  ) as counted;
 end
 $$;
 

@@ -34,54 +34,78 @@ rows 10
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- Laterally, an index look-up for each turn, whatever the planner knows of the tables: "offset 0"
+  -- keeps it from turning this into a scan of the firm.
   return query
+  with turn as materialized (
+    select m.id, m.chat_id, c.project_id
+    from unnest(p_message_ids) as t (id)
+    cross join lateral (
+      select m.id, m.chat_id
+      from citeledger.messages as m
+      where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
+      offset 0
+    ) as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
+  )
   select
-    c.project_id, m.chat_id, m.id, 'message_citations', s.id,
+    t.project_id, t.chat_id, t.id, 'message_citations', s.id,
     s.id, null::uuid, null::uuid,
     'kb_document',
     case when s.verified then s.verification_method else 'unverified' end,
     case when s.verified then s.verification_confidence::double precision end,
     null::text,
     null::timestamptz
-  from citeledger.messages as m
-  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
-  join citeledger.message_citations as s on s.firm_id = p_firm_id and s.message_id = m.id
-  where m.firm_id = p_firm_id
-    and m.id = any(p_message_ids)
-    and m.role = 'assistant'
-    and (p_source_ids is null or s.id = any(p_source_ids))
+  from turn as t
+  cross join lateral (
+    select s.*
+    from citeledger.message_citations as s
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and (p_source_ids is null or s.id = any(p_source_ids))
+    offset 0
+  ) as s
   union all
   select
-    c.project_id, m.chat_id, m.id, 'message_caselaw_citations', s.id,
+    t.project_id, t.chat_id, t.id, 'message_caselaw_citations', s.id,
     null, s.id, null,
     'caselaw',
     case when s.verified then s.verification_method else 'unverified' end,
     case when s.verified then s.verification_confidence end,
     'courtlistener',
     s.created_at
-  from citeledger.messages as m
-  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
-  join citeledger.message_caselaw_citations as s on s.firm_id = p_firm_id and s.message_id = m.id
-  where m.firm_id = p_firm_id
-    and m.id = any(p_message_ids)
-    and m.role = 'assistant'
-    and (p_source_ids is null or s.id = any(p_source_ids))
+  from turn as t
+  cross join lateral (
+    select s.*
+    from citeledger.message_caselaw_citations as s
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and (p_source_ids is null or s.id = any(p_source_ids))
+    offset 0
+  ) as s
   union all
   select
-    c.project_id, m.chat_id, m.id, 'message_tool_sources', s.id,
+    t.project_id, t.chat_id, t.id, 'message_tool_sources', s.id,
     null, null, s.id,
     s.source_kind,
     'provenance',
     null,
     s.provider,
     s.created_at
-  from citeledger.messages as m
-  join citeledger.chats as c on c.firm_id = p_firm_id and c.id = m.chat_id
-  join citeledger.message_tool_sources as s on s.firm_id = p_firm_id and s.message_id = m.id
-  where m.firm_id = p_firm_id
-    and m.id = any(p_message_ids)
-    and m.role = 'assistant'
-    and (p_source_ids is null or s.id = any(p_source_ids));
+  from turn as t
+  cross join lateral (
+    select s.*
+    from citeledger.message_tool_sources as s
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and (p_source_ids is null or s.id = any(p_source_ids))
+    offset 0
+  ) as s;
 end
 $$;
 
