@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-fast lint format sql docs clean packages
+.PHONY: help demo test test-fast lint format mutants coverage sql docs clean packages
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,13 +27,21 @@ test: packages $(VENV)/.test ## Run all tests on Debian's PostgreSQL, and again 
 test-fast: packages $(VENV)/.test ## Run all tests on the embedded PostgreSQL 18 only
 	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests embedded
 
-lint: $(VENV)/.lint ## Check style and types, and that generated files are fresh
+lint: packages $(VENV)/.lint ## Check style, types, every SQL function, and that generated files are fresh
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "run 'make format'"; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 	@$(PYTHON) tools/build_sql.py --check
 	@$(PYTHON) tools/errors_md.py --check
-	@echo "lint: ruff, mypy and generated files are fine"
+	@$(BIN)/python tools/openapi_json.py --check
+	@$(BIN)/python tools/lint_sql.py
+	@echo "lint: ruff, mypy, plpgsql_check, pgspot and generated files are fine"
+
+mutants: packages $(VENV)/.test ## Take away each constraint, policy and trigger, and see a test go red
+	@$(BIN)/python tools/mutants.py
+
+coverage: packages $(VENV)/.test ## Run the suites and see that every statement of every function ran
+	@$(BIN)/python tools/coverage.py
 
 format: $(VENV)/.lint ## Format the Python code
 	@$(BIN)/ruff check --quiet --fix . || true
@@ -42,8 +50,10 @@ format: $(VENV)/.lint ## Format the Python code
 sql: ## Make sql/citeledger.sql and sql/uninstall.sql from the plan
 	@$(PYTHON) tools/build_sql.py
 
-docs: ## Make docs/errors.md from the catalogue of errors
+docs: $(VENV)/.test ## Make docs/errors.md, docs/reference.md and openapi/citeledger.json
 	@$(PYTHON) tools/errors_md.py
+	@$(BIN)/python tools/openapi_json.py
+	@$(BIN)/python tools/reference_md.py
 
 clean: ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
 """Say which statements and branches of the package's functions the tests execute.
 
-It runs the pgTAP files and the tests of faults, races and statics on Debian's PostgreSQL under the
+It runs the pgTAP files and the tests that work inside the database on Debian's PostgreSQL under the
 profiler of plpgsql_check, adds up what it counted in every database of the run, prints each
 function's share, and exits 1 when a statement or a branch was never executed that is not listed
 here with the reason, or when a listed one was.
@@ -24,7 +24,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ["tests/test_pgtap.py", "tests/faults", "tests/concurrency", "tests/static"]
+TESTS = [
+    path
+    for path in (
+        "tests/test_pgtap.py",
+        "tests/cite",
+        "tests/concurrency",
+        "tests/faults",
+        "tests/graph",
+        "tests/static",
+    )
+    if (ROOT / path).exists()
+]
 
 # (function, line of its body, what is missing) -> why no test can execute it.
 NOT_COVERED: dict[tuple[str, int, str], str] = {}

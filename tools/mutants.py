@@ -27,6 +27,7 @@ from pathlib import Path
 
 import psycopg
 from prepared import PGTAP, prepared_server, prove
+
 from support.server import Server
 
 # They look at the catalogs, not at what the database does.

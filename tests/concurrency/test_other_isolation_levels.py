@@ -174,7 +174,9 @@ def test_a_verdict_recorded_on_an_open_turn_after_the_snapshot_does_not_go_stale
     change: str,
     level: psycopg.IsolationLevel,
 ) -> None:
-    """compute_and_record_gate leaves the message's row as it was, and the verdict is not visible."""
+    """compute_and_record_gate leaves the message's row as it was, and the verdict is not
+    visible.
+    """
     session = opened(isolation=level)
     look(session)
     done = opened()
@@ -196,7 +198,9 @@ def test_a_verdict_that_the_job_recorded_after_the_snapshot_does_not_go_stale(
     change: str,
     level: psycopg.IsolationLevel,
 ) -> None:
-    """The turn was finalized without a verdict; the job's verdict is not visible, so not removed."""
+    """The turn was finalized without a verdict; the job's verdict is not visible, so not
+    removed.
+    """
     before = opened(isolation=psycopg.IsolationLevel.REPEATABLE_READ)
     before.run(FINALIZE["finalize_turn"], (turn,))
     before.commit()
@@ -236,7 +240,9 @@ def test_assembling_from_an_old_snapshot_makes_no_ledger_go_back(
     turn: UUID,
     level: psycopg.IsolationLevel,
 ) -> None:
-    """An entry that lags behind its source, a snapshot of both, then a verdict on the new source."""
+    """An entry that lags behind its source, a snapshot of both, then a verdict on the new
+    source.
+    """
     first = opened()
     first.run(DOWNGRADE["citation"], (turn,))
     first.run("select citeledger.assemble_ledger_entries(%s)", (turn,))

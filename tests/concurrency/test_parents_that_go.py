@@ -1,4 +1,6 @@
-"""A chat, matter, document, message or firm is deleted while one of its turns is finalized (L06)."""
+"""A chat, matter, document, message or firm is deleted while one of its turns is finalized
+(L06).
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,9 @@ def test_a_delete_that_is_rolled_back_lets_finalize_go_on(
 def test_a_source_for_a_turn_that_goes_is_an_ordinary_foreign_key_error(
     world: World, su: Connection, opened: Opened, turn: UUID, role: str, delete: str, change: str
 ) -> None:
-    """Nothing is orphaned: whoever records into a turn that is gone hears it from the constraint."""
+    """Nothing is orphaned: whoever records into a turn that is gone hears it from the
+    constraint.
+    """
     first, second = opened(role), opened()
     first.run(delete, (turn,))
     second.start(change, (turn,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ from faults.turns import (
     assert_no_stale_verdict,
     entries,
     failures,
+    first_done,
     is_finalized,
     settle_pending,
     sources,
@@ -205,7 +206,7 @@ def test_the_narrow_window_of_a_delete_ends_in_order_or_in_the_log(
     turn: UUID,
     delete: str,
 ) -> None:
-    """The delete holds the row and waits for the message; finalize holds the message, wants the row.
+    """The delete holds the row and waits for the message, whose holder finalize wants the row.
 
     One of the two must give way, and the server chooses which. If it is the delete, it fails with
     40P01 and can be run again; if it is finalize's step, the turn has no verdict and a logged
@@ -257,7 +258,9 @@ def test_two_finalizers_write_one_ledger_and_one_verdict(
 def test_two_sessions_that_both_insert_and_both_finalize_do_not_deadlock(
     su: Connection, opened: Opened, turn: UUID, change: str
 ) -> None:
-    """Both refer to the message by foreign keys before either locks it: FOR UPDATE would deadlock."""
+    """Both refer to the message by foreign keys before either locks it: FOR UPDATE would
+    deadlock.
+    """
     first, second = opened(), opened()
     first.run(change, (turn,))
     second.start(change, (turn,))
@@ -276,7 +279,9 @@ def test_two_sessions_that_both_insert_and_both_finalize_do_not_deadlock(
 def test_a_verdict_without_a_finalize_is_followed_as_well(
     su: Connection, opened: Opened, turn: UUID, change: str, verdict_first: bool
 ) -> None:
-    """compute_and_record_gate on an open turn makes a verdict that late sources must not contradict."""
+    """compute_and_record_gate on an open turn makes a verdict that late sources must not
+    contradict.
+    """
     gate = "select citeledger.assemble_ledger_entries(%s), citeledger.compute_and_record_gate(%s)"
     first, second = opened(), opened()
     if verdict_first:
@@ -332,7 +337,7 @@ def test_sources_of_two_turns_in_opposite_order_do_not_deadlock(
     second.blocked()
     third.rollback()
     # Whichever gets the low turn first waits for no other.
-    winner, loser = (first, second) if not first.is_waiting() else (second, first)
+    winner, loser = first_done(first, second)
     winner.result()
     winner.run("select citeledger.finalize_turns(%s)", ([high, low],))
     winner.commit()
@@ -340,6 +345,52 @@ def test_sources_of_two_turns_in_opposite_order_do_not_deadlock(
     loser.run("select citeledger.finalize_turns(%s)", ([low, high],))
     loser.commit()
     assert [sources(su, t) for t in (low, high)] == [2, 2]
+
+
+MANY = {
+    f"{kind} of {table}": statement.replace("message_id = %s", "message_id = any(%s)")
+    for kind, statements in (("downgrade", DOWNGRADE), ("delete", DELETE))
+    for table, statement in statements.items()
+} | {
+    "insert of citation": "insert into citeledger.message_citations (message_id, source_text)"
+    " select t, 'a quote' from unnest(%s::uuid[]) as t",
+    "insert of caselaw": "insert into citeledger.message_caselaw_citations"
+    " (message_id, opinion_id, cluster_id, source_text)"
+    " select t, 1, 2, 'a quote' from unnest(%s::uuid[]) as t",
+    "insert of tool": "insert into citeledger.message_tool_sources"
+    " (message_id, source_kind, label)"
+    " select t, 'web_search', 'a page' from unnest(%s::uuid[]) as t",
+    "finalize_turns": "select citeledger.finalize_turns(%s)",
+}
+
+
+@pytest.mark.parametrize("reverse", [True, False], ids=["high first", "low first"])
+@parametrized("statement", MANY)
+@pytest.mark.usefixtures("always_consistent")
+def test_whoever_locks_many_turns_locks_the_lowest_first(
+    world: World, su: Connection, opened: Opened, statement: str, reverse: bool
+) -> None:
+    """While the lowest is another's, none of the rest is locked: so no two can wait in a ring.
+
+    The rows lie in the table in both orders, so that it is no accident of how they are read.
+    """
+    turns = sorted((uuid4() for _ in range(6)), reverse=reverse)
+    for turn in turns:
+        world.message(world.chat(), id=turn)
+        world.citation(turn)
+        world.caselaw(turn)
+        world.tool(turn)
+    lowest, *rest = sorted(turns)
+    holder, session = opened(), opened()
+    holder.run("select from citeledger.messages where id = %s for no key update", (lowest,))
+    session.start(statement, (turns,))
+    session.blocked()
+    holder.run(
+        "select from citeledger.messages where id = any(%s) for no key update nowait", (rest,)
+    )
+    holder.rollback()
+    session.result()
+    session.commit()
 
 
 @pytest.mark.usefixtures("always_consistent")

@@ -1,4 +1,6 @@
-"""The faults that the tests inject: how each is made, what finalize must log, how it is repaired."""
+"""The faults that the tests inject: how each is made, what finalize must log, how it is
+repaired.
+"""
 
 from __future__ import annotations
 

@@ -160,7 +160,9 @@ def test_a_verdict_that_cannot_be_read_for_a_while_is_not_left_stale(
     statement: str,
     finalized: bool,
 ) -> None:
-    """Unreadable now is not unreadable for ever: the late change fails, or the verdict follows it."""
+    """Unreadable now is not unreadable for ever: the late change fails, or the verdict
+    follows it.
+    """
     turn = cited_turn(world)
     with db.connect("t_app") as app:
         set_context(app, world.firm_id)
@@ -278,7 +280,9 @@ def test_a_deadlock_over_the_message_is_reported_too(
 def test_a_locked_table_of_messages_is_a_busy_message(
     db: Database, world: World, su: Connection, racing: Race, mode: str
 ) -> None:
-    """An index is built on messages: finalize_turn gives up like for a busy row, and raises nothing."""
+    """An index is built on messages: finalize_turn gives up like for a busy row, and raises
+    nothing.
+    """
     turn = cited_turn(world)
     other = racing.session("postgres")
     other.run(f"lock table citeledger.messages in {mode} mode")
@@ -336,7 +340,9 @@ def test_what_is_no_finalize_turn_says_that_the_message_is_busy(
 def test_the_job_steps_over_a_busy_turn(
     db: Database, world: World, su: Connection, racing: Race
 ) -> None:
-    """finalize_pending waits for nobody: it does the free ones and leaves the busy one for later."""
+    """finalize_pending waits for nobody: it does the free ones and leaves the busy one for
+    later.
+    """
     su.execute("alter table citeledger.messages disable trigger messages_finalize_inserted")
     busy, free = (world.turn(finalized_at="2026-01-01") for _ in range(2))
     su.execute("alter table citeledger.messages enable trigger messages_finalize_inserted")

@@ -445,7 +445,9 @@ def test_the_report_says_what_failed(world: World, su: Connection, app: Connecti
 def test_whatever_is_broken_the_turn_is_committed(
     world: World, su: Connection, app: Connection, way: Callable[..., None], statement: str
 ) -> None:
-    """Not even a table that is gone may cost an answer; nor is there a verdict that means nothing."""
+    """Not even a table that is gone may cost an answer; nor is there a verdict that means
+    nothing.
+    """
     turn = three_sources(world)
     su.execute(statement)
     set_context(app, world.firm_id)
@@ -487,7 +489,9 @@ def test_a_gate_that_is_gone_costs_no_ledger(
 def test_an_old_verdict_that_cannot_be_withdrawn_fails_the_statement(
     world: World, su: Connection, app: Connection
 ) -> None:
-    """The last resort: rather an error than a stale verdict. What was there before stays as it was."""
+    """The last resort: rather an error than a stale verdict. What was there before stays as
+    it was.
+    """
     turn = three_sources(world)
     set_context(app, world.firm_id)
     by_function(app, turn)

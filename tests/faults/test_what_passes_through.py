@@ -254,7 +254,9 @@ def test_a_deferred_constraint_in_a_transaction_of_its_own_keeps_the_turn(
 
 @pytest.mark.parametrize("sqlstate", ["57014", "40001"])
 def test_in_the_job_too(world: World, su: Connection, app: Connection, sqlstate: str) -> None:
-    """finalize_turns and finalize_pending have no other rules: the job's transaction fails whole."""
+    """finalize_turns and finalize_pending have no other rules: the job's transaction fails
+    whole.
+    """
     turns = [cited_turn(world) for _ in range(3)]
     inject, repair = raising("citeledger.citation_ledger_entry", "insert", sqlstate)
     su.execute(inject)

@@ -6,6 +6,7 @@ the package cannot hide behind its own recount.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from uuid import UUID
 
 import psycopg
 
+from support.races import DEADLINE, Session
 from support.world import set_context
 
 Connection = psycopg.Connection[Any]
@@ -172,7 +174,9 @@ def assert_no_stale_verdict(su: Connection, firm_id: UUID) -> None:
 
 
 def assert_consistent(su: Connection, firm_id: UUID) -> None:
-    """No finalized turn lacks its verdict or an entry, and every verdict is what the sources say."""
+    """No finalized turn lacks its verdict or an entry, and every verdict is what the sources
+    say.
+    """
     assert_no_stale_verdict(su, firm_id)
     for identifier, finalized, has_verdict, without, _, _, logged in su.execute(
         _TURNS, (firm_id,)
@@ -193,6 +197,18 @@ def settle_pending(connection: Connection, firm_id: UUID) -> int:
     connection.commit()
     assert row is not None
     return int(row[0])
+
+
+def first_done(one: Session, other: Session) -> tuple[Session, Session]:
+    """Wait until one of two sessions has its answer; return it, and the one that waits on."""
+    deadline = time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        for ended, waits in ((one, other), (other, one)):
+            if ended.done:
+                return ended, waits
+        time.sleep(0.005)
+    msg = "neither of two sessions ended"
+    raise AssertionError(msg)
 
 
 @dataclass(frozen=True, slots=True)

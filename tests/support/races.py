@@ -49,8 +49,12 @@ class Session:
     def result(self, timeout: float = DEADLINE) -> Any:
         """Wait for what was started; return its rows, or raise what it raised."""
         assert self._pending is not None, f"{self.name} has nothing to wait for"
-        pending, self._pending = self._pending, None
-        return pending.result(timeout)
+        try:
+            return self._pending.result(timeout)
+        finally:
+            # Kept while it still waits, so that close() ends its backend.
+            if self._pending.done():
+                self._pending = None
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> Any:
         """Send a statement and wait for it."""
