@@ -1066,6 +1066,211 @@ comment on policy projects_behind_a_wall on citeledger.projects is
 
 reset role;
 
+-- graph/normalize_doi
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.percent_decode(
+  p_text text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hex text := '';
+  v_piece text;
+  v_bytes bytea;
+  v_decoded text := '';
+begin
+  if strpos(p_text, '%') = 0 then
+    return p_text;
+  end if;
+
+  -- Runs of encoded bytes are decoded together, for a character may take several; what lies between
+  -- them is copied. A percent sign that encodes nothing stands for itself.
+  for v_piece in
+    select p.piece[1]
+    from regexp_matches(p_text collate "C", '(?:%[0-9A-Fa-f]{2})+|[^%]+|%', 'g') as p (piece)
+  loop
+    if v_piece collate "C" !~ '^%[0-9A-Fa-f]{2}' then
+      v_decoded := v_decoded || v_piece;
+      continue;
+    end if;
+    v_hex := lower(replace(v_piece, '%', '') collate "C");
+    -- Well-formed UTF-8 and nothing else: no overlong form, no surrogate, no NUL.
+    if v_hex collate "C" !~ (
+      '^(?:(?!00)[0-7][0-9a-f]|c[2-9a-f][89ab][0-9a-f]|d[0-9a-f][89ab][0-9a-f]'
+      || '|e0[ab][0-9a-f][89ab][0-9a-f]|e[1-9abcef][89ab][0-9a-f][89ab][0-9a-f]'
+      || '|ed[89][0-9a-f][89ab][0-9a-f]|f0[9ab][0-9a-f](?:[89ab][0-9a-f]){2}'
+      || '|f[1-3](?:[89ab][0-9a-f]){3}|f48[0-9a-f](?:[89ab][0-9a-f]){2})+$'
+    ) then
+      return null;
+    end if;
+    for v_bytes in
+      select decode(c.hex[1], 'hex')
+      from regexp_matches(
+        v_hex collate "C",
+        '[0-7][0-9a-f]|[cd][0-9a-f]{3}|e[0-9a-f]{5}|f[0-9a-f]{7}',
+        'g'
+      ) as c (hex)
+    loop
+      v_decoded := v_decoded || chr(
+        case length(v_bytes)
+          when 1 then get_byte(v_bytes, 0)
+          when 2 then
+            ((get_byte(v_bytes, 0) & 31) << 6) | (get_byte(v_bytes, 1) & 63)
+          when 3 then
+            ((get_byte(v_bytes, 0) & 15) << 12)
+            | ((get_byte(v_bytes, 1) & 63) << 6)
+            | (get_byte(v_bytes, 2) & 63)
+          else
+            ((get_byte(v_bytes, 0) & 7) << 18)
+            | ((get_byte(v_bytes, 1) & 63) << 12)
+            | ((get_byte(v_bytes, 2) & 63) << 6)
+            | (get_byte(v_bytes, 3) & 63)
+        end
+      );
+    end loop;
+  end loop;
+  return v_decoded;
+end
+$$;
+
+create function citeledger.normalize_doi(
+  p_doi text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- White space in every script, and the zero-width characters that travel with copied text.
+  v_blanks constant text :=
+    E'\u0009\u000a\u000b\u000c\u000d\u0020\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005'
+    || E'\u2006\u2007\u2008\u2009\u200a\u200b\u2028\u2029\u202f\u205f\u3000\ufeff';
+  v_doi text;
+  v_prefix text;
+  v_is_url boolean := false;
+  -- Opening, closing, opening, closing: four kinds.
+  v_brackets constant text := '()[]{}<>';
+  v_body text;
+  v_tail text;
+  v_balance integer[];
+  v_letter text;
+  v_position integer;
+  v_bracket integer;
+  v_kind integer;
+  v_end integer := 0;
+begin
+  -- No DOI of 2048 bytes grows to more, however it is encoded; beyond it nothing is looked at.
+  if p_doi is null or octet_length(p_doi) > 8192 then
+    return null;
+  end if;
+  -- What nearly every list holds: nothing to drop, nothing to decode, only letters to lower.
+  if p_doi collate "C" ~ '^10\.[0-9]+(?:\.[0-9]+)*/[A-Za-z0-9._/-]*[A-Za-z0-9]$'
+    and octet_length(p_doi) <= 2048
+  then
+    return translate(p_doi, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
+  end if;
+
+  v_doi := btrim(p_doi, v_blanks);
+  loop
+    v_prefix := substring(
+      v_doi collate "C"
+      from '^(?:[dD][oO][iI]:|(?:[hH][tT][tT][pP][sS]?://)?(?:[dD][xX]\.|[wW][wW][wW]\.)?'
+        || '[dD][oO][iI]\.[oO][rR][gG]/)'
+    );
+    exit when v_prefix is null;
+    v_is_url := v_is_url or right(v_prefix, 1) = '/';
+    v_doi := ltrim(substr(v_doi, length(v_prefix) + 1), v_blanks);
+  end loop;
+
+  if v_is_url then
+    v_doi := split_part(split_part(v_doi, '#', 1), '?', 1);
+    -- Once: what a DOI has encoded in itself stays encoded.
+    v_doi := citeledger_private.percent_decode(v_doi);
+  end if;
+
+  -- ASCII letters alone, letter by letter: lower() would ask a locale.
+  v_doi := translate(v_doi, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
+
+  -- An ampersand that was escaped again and again is unescaped until nothing is left to do.
+  while strpos(v_doi, '&amp;') > 0 loop
+    v_doi := replace(v_doi, '&amp;', '&');
+  end loop;
+  v_doi := replace(replace(v_doi, '&lt;', '<'), '&gt;', '>');
+
+  -- What follows a DOI in a sentence: punctuation, opening brackets, closing ones of no pair. So it
+  -- ends with the last closing bracket that is balanced up to there, or before all of these.
+  v_body := rtrim(v_doi, v_blanks || E'.,;:!?\'"\u2019\u201d\u00bb\u2026' || v_brackets);
+  v_tail := substr(v_doi, length(v_body) + 1);
+  if v_tail <> '' then
+    v_balance := array(
+      select length(replace(v_body, substr(v_brackets, 2 * k.kind, 1), ''))
+        - length(replace(v_body, substr(v_brackets, 2 * k.kind - 1, 1), ''))
+      from generate_series(1, 4) as k (kind)
+      order by k.kind
+    );
+    for v_letter, v_position in
+      select t.letter, t.position::integer
+      from string_to_table(v_tail, null) with ordinality as t (letter, position)
+    loop
+      v_bracket := strpos(v_brackets, v_letter);
+      continue when v_bracket = 0;
+      v_kind := (v_bracket + 1) / 2;
+      if v_bracket % 2 = 1 then
+        v_balance[v_kind] := v_balance[v_kind] + 1;
+      else
+        v_balance[v_kind] := v_balance[v_kind] - 1;
+        if v_balance[v_kind] >= 0 then
+          v_end := v_position;
+        end if;
+      end if;
+    end loop;
+    v_doi := v_body || left(v_tail, v_end);
+  end if;
+
+  if v_doi collate "C" !~ '^10\.[0-9]+(?:\.[0-9]+)*/.+$'
+    or octet_length(v_doi) > 2048
+    or length(translate(v_doi, v_blanks, '')) < length(v_doi)
+  then
+    return null;
+  end if;
+  return v_doi;
+end
+$$;
+
+comment on function citeledger_private.percent_decode(text) is
+  'The text with its percent sequences decoded once; null when they decode to NUL or to what is '
+  'not UTF-8. A percent sign that encodes nothing stands for itself.';
+comment on function citeledger.normalize_doi(text) is
+  'The key of a DOI as printed, or null when the whole text is none; it does not search for a DOI '
+  'inside other text. It trims; drops doi: and the resolvers doi.org/, dx.doi.org/, www.doi.org/ '
+  'with or without http:// or https://, in any case; of a resolver''s address it drops ?query and '
+  '#fragment and percent-decodes once; decodes &lt; &gt; &amp; until none is left; drops trailing '
+  'white space, sentence punctuation and unbalanced brackets; and lowers ASCII letters, under no '
+  'locale. A key is 10.registrant/suffix without white space, the registrant digits with dotted '
+  'sub-divisions, at most 2048 bytes. Idempotent. Stored keys (documents.doi_key, '
+  'document_references.doi_key) do not follow a change of this function by themselves.';
+
+revoke all on function citeledger_private.percent_decode(text) from public;
+revoke all on function citeledger.normalize_doi(text) from public;
+-- The generated columns call it as the inserting role, which may not look into the private schema:
+-- hence security definer.
+grant execute on function citeledger.normalize_doi(text) to citeledger_reader;
+grant execute on function citeledger.normalize_doi(text) to citeledger_app;
+grant execute on function citeledger.normalize_doi(text) to citeledger_admin;
+
+reset role;
+
 -- cite/documents
 
 set local role citeledger_owner;
@@ -1083,6 +1288,7 @@ create table citeledger.documents (
   license_class text not null default 'unknown',
   source text not null default 'local',
   publication_year integer,
+  doi_key text generated always as (citeledger.normalize_doi(doi)) stored,
   created_at timestamptz not null default now(),
   constraint documents_pkey primary key (firm_id, id),
   constraint documents_firm_fkey foreign key (firm_id)
@@ -1096,6 +1302,8 @@ create table citeledger.documents (
 );
 
 create index documents_project_idx on citeledger.documents (firm_id, project_id);
+create index documents_doi_key_idx on citeledger.documents (firm_id, doi_key)
+  where doi_key is not null;
 
 alter table citeledger.documents enable row level security;
 alter table citeledger.documents force row level security;
@@ -1124,6 +1332,9 @@ comment on column citeledger.documents.license_class is
 comment on column citeledger.documents.source is
   'Where the document came from: a label such as local or crossref.';
 comment on column citeledger.documents.publication_year is 'Year of publication, or null.';
+comment on column citeledger.documents.doi_key is
+  'The DOI''s key by normalize_doi, by which references find the document; null when doi holds '
+  'none.';
 comment on column citeledger.documents.created_at is 'When the row was recorded.';
 comment on constraint documents_pkey on citeledger.documents is
   'A document is known within its firm.';
@@ -1137,6 +1348,8 @@ comment on constraint documents_source_is_label on citeledger.documents is
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on index citeledger.documents_project_idx is
   'The documents of a matter; the referencing side of documents_project_fkey.';
+comment on index citeledger.documents_doi_key_idx is
+  'Who holds a DOI: asked when a list names it.';
 comment on policy documents_of_the_firm on citeledger.documents is
   'Only rows of the firm of the context, to read and to write.';
 
@@ -1199,6 +1412,44 @@ grant select, insert, delete on table citeledger.chats to citeledger_admin;
 
 reset role;
 
+-- graph/lock_graph
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.lock_graph(
+  p_firm_id uuid
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Above read committed a list would be resolved against the documents of an old snapshot.
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    raise exception using
+      errcode = '25000',
+      message = 'the citation graph is written under read committed only',
+      detail = format('The transaction is %s.', current_setting('transaction_isolation')),
+      hint = 'Start the transaction with isolation level read committed.';
+  end if;
+  -- One lock for the graph of a firm: of two ingests at once the second resolves what the first
+  -- committed, and as there is but one lock they cannot wait for each other.
+  perform pg_advisory_xact_lock(hashtextextended('citeledger graph ' || p_firm_id, 0));
+end
+$$;
+
+comment on function citeledger_private.lock_graph(uuid) is
+  'Takes the advisory lock of a firm''s citation graph until the transaction ends. Every writer of '
+  'edges and lists takes it first. Errors: 25000 above read committed.';
+
+revoke all on function citeledger_private.lock_graph(uuid) from public;
+
+reset role;
+
 -- tenancy/delete_firm
 
 set local role citeledger_owner;
@@ -1217,6 +1468,10 @@ as $$
 declare
   v_outer text;
 begin
+  -- The graph's lock before the firm's: an ingest takes them in this order.
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    perform citeledger_private.lock_graph(p_firm_id);
+  end if;
   -- Locked first: no session can add a row to the firm while it goes.
   perform from citeledger.firms as f where f.id = p_firm_id for update;
   if not found then
@@ -5281,6 +5536,1864 @@ grant execute on function citeledger.suggest_spans(uuid, jsonb, integer) to cite
 
 reset role;
 
+-- graph/document_references
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.document_references (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  document_id uuid not null,
+  position integer not null,
+  cited_doi text not null,
+  source text not null,
+  doi_key text not null generated always as (citeledger.normalize_doi(cited_doi)) stored,
+  created_at timestamptz not null default now(),
+  constraint document_references_pkey primary key (firm_id, id),
+  constraint document_references_list_key unique (firm_id, document_id, source, doi_key),
+  constraint document_references_document_fkey foreign key (firm_id, document_id)
+    references citeledger.documents (firm_id, id) on delete cascade,
+  constraint document_references_position_from_one check (position >= 1),
+  constraint document_references_source_is_label check (source ~ '^[a-z][a-z0-9_]{0,31}$')
+);
+
+create index document_references_doi_key_idx
+  on citeledger.document_references (firm_id, doi_key);
+
+alter table citeledger.document_references enable row level security;
+alter table citeledger.document_references force row level security;
+
+create policy document_references_of_the_firm on citeledger.document_references
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.document_references is
+  'The reference lists of documents as printed, resolved or not: what is cited need not be here. '
+  'Written by record_references; by no role.';
+comment on column citeledger.document_references.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.document_references.id is 'The reference.';
+comment on column citeledger.document_references.document_id is 'The citing document.';
+comment on column citeledger.document_references.position is
+  'Its place in the list as it was given, from 1; places without a usable DOI leave gaps.';
+comment on column citeledger.document_references.cited_doi is 'The DOI as printed.';
+comment on column citeledger.document_references.source is
+  'Who says so: a label such as crossref. A document has one list for each source.';
+comment on column citeledger.document_references.doi_key is
+  'The DOI''s key by normalize_doi: what it is resolved by.';
+comment on column citeledger.document_references.created_at is 'When the list was recorded.';
+comment on constraint document_references_pkey on citeledger.document_references is
+  'A reference is known within its firm.';
+comment on constraint document_references_list_key on citeledger.document_references is
+  'A list names a DOI once. Referencing side of document_references_document_fkey.';
+comment on constraint document_references_document_fkey on citeledger.document_references is
+  'A list goes with its document.';
+comment on constraint document_references_position_from_one on citeledger.document_references is
+  'Places are counted from 1.';
+comment on constraint document_references_source_is_label on citeledger.document_references is
+  'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
+comment on index citeledger.document_references_doi_key_idx is
+  'Who cites a DOI: asked when a document with it arrives or leaves.';
+comment on policy document_references_of_the_firm on citeledger.document_references is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.document_references from public;
+grant select on table citeledger.document_references to citeledger_app;
+
+reset role;
+
+-- graph/document_citations
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.document_citations (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  citing_document_id uuid not null,
+  cited_document_id uuid not null,
+  cited_doi text not null,
+  source text not null,
+  created_at timestamptz not null default now(),
+  constraint document_citations_pkey
+    primary key (firm_id, citing_document_id, cited_document_id),
+  constraint document_citations_citing_fkey foreign key (firm_id, citing_document_id)
+    references citeledger.documents (firm_id, id) on delete cascade,
+  constraint document_citations_cited_fkey foreign key (firm_id, cited_document_id)
+    references citeledger.documents (firm_id, id) on delete cascade,
+  constraint document_citations_no_self_citation check (citing_document_id <> cited_document_id),
+  constraint document_citations_cited_doi_is_doi check (
+    citeledger.normalize_doi(cited_doi) is not null
+  ),
+  constraint document_citations_source_is_label check (source ~ '^[a-z][a-z0-9_]{0,31}$')
+);
+
+create index document_citations_cited_idx
+  on citeledger.document_citations (firm_id, cited_document_id, citing_document_id);
+
+alter table citeledger.document_citations enable row level security;
+alter table citeledger.document_citations force row level security;
+
+create policy document_citations_of_the_firm on citeledger.document_citations
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.document_citations is
+  'The citation graph: an edge where a live document''s list names the DOI of exactly one other '
+  'live document of the firm. Kept by record_references, resolve_references and the triggers of '
+  'documents; by no role.';
+comment on column citeledger.document_citations.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.document_citations.citing_document_id is 'Who cites.';
+comment on column citeledger.document_citations.cited_document_id is 'Who is cited.';
+comment on column citeledger.document_citations.cited_doi is
+  'The DOI as printed in the first list, by source and place, that gives the edge.';
+comment on column citeledger.document_citations.source is 'The source of that list.';
+comment on column citeledger.document_citations.created_at is 'When the edge was resolved.';
+comment on constraint document_citations_pkey on citeledger.document_citations is
+  'A document cites another once. Serves the walk from the citing side and the referencing side of '
+  'document_citations_citing_fkey.';
+comment on constraint document_citations_citing_fkey on citeledger.document_citations is
+  'An edge goes with the document that cites.';
+comment on constraint document_citations_cited_fkey on citeledger.document_citations is
+  'An edge goes with the document that is cited; the reference stays and is unresolved again.';
+comment on constraint document_citations_no_self_citation on citeledger.document_citations is
+  'No document cites itself.';
+comment on constraint document_citations_cited_doi_is_doi on citeledger.document_citations is
+  'A DOI: it cannot hold content.';
+comment on constraint document_citations_source_is_label on citeledger.document_citations is
+  'A label: it cannot hold content.';
+comment on index citeledger.document_citations_cited_idx is
+  'The walk from the cited side. Referencing side of document_citations_cited_fkey.';
+comment on policy document_citations_of_the_firm on citeledger.document_citations is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.document_citations from public;
+grant select on table citeledger.document_citations to citeledger_app;
+
+reset role;
+
+-- graph/reconcile_edges
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create type citeledger_private.reference_fate as enum (
+  'matched', 'unmatched', 'ambiguous', 'self_citation'
+);
+
+create function citeledger_private.judged_references(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_keys text[]
+)
+returns table (
+  citing_document_id uuid,
+  cited_document_id uuid,
+  cited_doi text,
+  source text,
+  list_position integer,
+  fate citeledger_private.reference_fate
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_document_ids is null and p_keys is null then
+    -- The whole firm: every key is looked up in one pass over its live holders. A full join, for
+    -- without statistics the planner would take a left one for a loop in a loop.
+    return query
+    with holder as materialized (
+      select d.doi_key, count(*) as holders, (array_agg(d.id))[1] as document_id
+      from citeledger.documents as d
+      where d.firm_id = p_firm_id and d.doi_key is not null and d.deleted_at is null
+      group by d.doi_key
+    ),
+    reference as materialized (
+      select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+      from citeledger.document_references as r
+      where r.firm_id = p_firm_id
+        and r.document_id in (
+          select a.id from citeledger.documents as a
+          where a.firm_id = p_firm_id and a.deleted_at is null
+        )
+    ),
+    looked_up as materialized (
+      select
+        r.id, r.document_id, r.cited_doi, r.source, r.position,
+        h.holders, h.document_id as holder_id
+      from reference as r
+      full join holder as h on h.doi_key = r.doi_key
+    )
+    select
+      l.document_id, l.holder_id, l.cited_doi, l.source, l.position,
+      case
+        when l.holders is null then 'unmatched'
+        when l.holders > 1 then 'ambiguous'
+        when l.holder_id = l.document_id then 'self_citation'
+        else 'matched'
+      end::citeledger_private.reference_fate
+    from looked_up as l
+    where l.id is not null;
+    return;
+  end if;
+  return query
+  with reference as materialized (
+    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from citeledger.document_references as r
+    where r.firm_id = p_firm_id and r.document_id = any(p_document_ids)
+    union all
+    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from citeledger.document_references as r
+    where r.firm_id = p_firm_id
+      and r.doi_key = any(p_keys)
+      and r.document_id <> all(p_document_ids)
+  )
+  -- Laterally, an index look-up for each: no plan without statistics makes it a loop in a loop.
+  select
+    r.document_id, h.document_id, r.cited_doi, r.source, r.position,
+    case
+      when h.holders = 0 then 'unmatched'
+      when h.holders > 1 then 'ambiguous'
+      when h.document_id = r.document_id then 'self_citation'
+      else 'matched'
+    end::citeledger_private.reference_fate
+  from reference as r
+  cross join lateral (
+    select a.deleted_at
+    from citeledger.documents as a
+    where a.firm_id = p_firm_id and a.id = r.document_id
+    offset 0
+  ) as a
+  cross join lateral (
+    select count(*) as holders, (array_agg(d.id))[1] as document_id
+    from citeledger.documents as d
+    where d.firm_id = p_firm_id and d.doi_key = r.doi_key and d.deleted_at is null
+  ) as h
+  where a.deleted_at is null;
+end
+$$;
+
+create function citeledger_private.reconcile_edges(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_keys text[],
+  p_source text default null,
+  p_dry_run boolean default false
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_all boolean := p_document_ids is null and p_keys is null;
+  v_holders uuid[];
+  v_report jsonb;
+begin
+  -- Whose incoming edges are in question: whoever holds one of the keys, and the documents that may
+  -- have held it until now. A list alone changes no incoming edge.
+  v_holders := case
+    when cardinality(p_keys) > 0 then
+      p_document_ids || array(
+        select d.id
+        from citeledger.documents as d
+        where d.firm_id = p_firm_id and d.doi_key = any(p_keys)
+      )
+  end;
+
+  -- Materialized all along: right after a load there are no statistics to plan a join by.
+  with judged as materialized (
+    select * from citeledger_private.judged_references(p_firm_id, p_document_ids, p_keys)
+  ),
+  wanted as materialized (
+    select distinct on (j.citing_document_id, j.cited_document_id)
+      j.citing_document_id, j.cited_document_id, j.cited_doi, j.source
+    from judged as j
+    where j.fate = 'matched'
+    order by j.citing_document_id, j.cited_document_id, j.source collate "C", j.list_position
+  ),
+  -- The edges in question: all, or those of the documents and those to whoever holds a key.
+  present as materialized (
+    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+    from citeledger.document_citations as e
+    where e.firm_id = p_firm_id and v_all
+    union
+    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+    from citeledger.document_citations as e
+    where e.firm_id = p_firm_id and e.citing_document_id = any(p_document_ids)
+    union
+    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+    from citeledger.document_citations as e
+    where e.firm_id = p_firm_id and e.cited_document_id = any(v_holders)
+  ),
+  -- Compared by a full join, which is never a loop in a loop, whatever the planner expects.
+  compared as materialized (
+    select
+      w.citing_document_id, w.cited_document_id, w.cited_doi, w.source,
+      p.citing_document_id as present_citing_id, p.cited_document_id as present_cited_id,
+      p.cited_doi as present_doi, p.source as present_source
+    from wanted as w
+    full join present as p
+      on p.citing_document_id = w.citing_document_id
+      and p.cited_document_id = w.cited_document_id
+  ),
+  surplus as materialized (
+    select c.present_citing_id as citing_document_id, c.present_cited_id as cited_document_id
+    from compared as c
+    where c.citing_document_id is null
+  ),
+  due as materialized (
+    select c.citing_document_id, c.cited_document_id, c.cited_doi, c.source
+    from compared as c
+    where c.citing_document_id is not null
+      and (c.cited_doi, c.source) is distinct from (c.present_doi, c.present_source)
+  ),
+  removed as (
+    delete from citeledger.document_citations as e
+    using surplus as s
+    where not p_dry_run
+      and e.firm_id = p_firm_id
+      and e.citing_document_id = s.citing_document_id
+      and e.cited_document_id = s.cited_document_id
+    returning e.cited_document_id
+  ),
+  written as (
+    insert into citeledger.document_citations (
+      firm_id, citing_document_id, cited_document_id, cited_doi, source
+    )
+    select p_firm_id, d.citing_document_id, d.cited_document_id, d.cited_doi, d.source
+    from due as d
+    where not p_dry_run
+    order by d.citing_document_id, d.cited_document_id
+    on conflict (firm_id, citing_document_id, cited_document_id) do update
+    set cited_doi = excluded.cited_doi, source = excluded.source
+    returning cited_document_id
+  )
+  select jsonb_build_object(
+    'documents_scanned', count(distinct j.citing_document_id),
+    'references_found', count(*),
+    'matched', count(*) filter (where j.fate = 'matched'),
+    'unmatched', count(*) filter (where j.fate = 'unmatched'),
+    'ambiguous', count(*) filter (where j.fate = 'ambiguous'),
+    'self_citations_skipped', count(*) filter (where j.fate = 'self_citation'),
+    -- In a dry run what would be written and removed.
+    'rows_written', (select count(*) from due),
+    'rows_removed', (select count(*) from surplus),
+    'dry_run', p_dry_run
+  )
+  into v_report
+  from judged as j
+  where p_source is null or j.source = p_source;
+  return v_report;
+end
+$$;
+
+comment on type citeledger_private.reference_fate is
+  'What becomes of a reference: matched (exactly one other live document has its DOI), unmatched '
+  '(none has), ambiguous (several have) or self_citation (the citing document alone has).';
+comment on function citeledger_private.judged_references(uuid, uuid[], text[]) is
+  'What becomes of the references of live documents: those of the documents p_document_ids and '
+  'those with the keys p_keys, or, when both are null, all of the firm.';
+comment on function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean) is
+  'Makes the edges of the documents p_document_ids, and those to whoever holds one of p_keys, '
+  'agree with the lists; of the whole firm when both are null. Returns the report of '
+  'resolve_references, its counts limited to the lists of p_source where that is given. The caller '
+  'holds the lock of the graph.';
+
+revoke all on type citeledger_private.reference_fate from public;
+revoke all on function citeledger_private.judged_references(uuid, uuid[], text[]) from public;
+revoke all on function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)
+  from public;
+
+reset role;
+
+-- graph/resolve_references
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.resolve_references(
+  p_dry_run boolean default true
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+begin
+  perform citeledger_private.lock_graph(v_firm_id);
+  return citeledger_private.reconcile_edges(
+    v_firm_id, null, null, p_dry_run => coalesce(p_dry_run, true)
+  );
+end
+$$;
+
+comment on function citeledger.resolve_references(boolean) is
+  'Makes every edge of the context''s firm agree with every reference list, set-based; what '
+  'record_references and the triggers of documents keep, this repairs. Returns '
+  '{"documents_scanned" (live documents with a list), "references_found", "matched", "unmatched", '
+  '"ambiguous", "self_citations_skipped", "rows_written", "rows_removed", "dry_run"}; the four '
+  'fates add up to references_found, and several references may give one edge. A dry run, the '
+  'default and what null means, writes nothing and counts what it would. Locks the firm''s graph '
+  'until the transaction ends. For citeledger_admin. Errors: 25000 above read committed.';
+
+revoke all on function citeledger.resolve_references(boolean) from public;
+grant execute on function citeledger.resolve_references(boolean) to citeledger_admin;
+
+reset role;
+
+-- graph/record_references
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.record_references(
+  p_document_id uuid,
+  p_dois text[],
+  p_source text default 'crossref'
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_usable bigint;
+begin
+  if p_dois is null then
+    raise exception using
+      errcode = '22023',
+      message = 'p_dois is not a list of DOIs',
+      detail = 'p_dois is null.',
+      hint = 'Pass an empty list to say that the document cites nothing.';
+  end if;
+  if p_source is null or p_source collate "C" !~ '^[a-z][a-z0-9_]{0,31}$' then
+    raise exception using
+      errcode = '22023',
+      message = 'p_source is not a label',
+      detail = 'A label is a lower-case letter, then at most 31 lower-case letters, digits or _.',
+      hint = 'Pass for example crossref.';
+  end if;
+
+  perform citeledger_private.lock_graph(v_firm_id);
+  perform
+  from citeledger.documents as d
+  where d.firm_id = v_firm_id and d.id = p_document_id
+  for key share;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No document of this id is in the firm of the context.',
+      hint = 'Check the id and the firm of the context.';
+  end if;
+
+  delete from citeledger.document_references as r
+  where r.firm_id = v_firm_id and r.document_id = p_document_id and r.source = p_source;
+
+  with printed as materialized (
+    select n.doi, n.position, citeledger.normalize_doi(n.doi) as doi_key
+    from unnest(p_dois) with ordinality as n (doi, position)
+  ),
+  written as (
+    insert into citeledger.document_references (
+      firm_id, document_id, position, cited_doi, source
+    )
+    select distinct on (p.doi_key) v_firm_id, p_document_id, p.position, p.doi, p_source
+    from printed as p
+    where p.doi_key is not null
+    order by p.doi_key, p.position
+    on conflict do nothing
+    returning id
+  )
+  select count(p.doi_key) into v_usable from printed as p;
+
+  return citeledger_private.reconcile_edges(
+      v_firm_id, array[p_document_id], '{}', p_source => p_source
+    )
+    || jsonb_build_object('unusable', cardinality(p_dois) - v_usable);
+end
+$$;
+
+comment on function citeledger.record_references(uuid, text[], text) is
+  'Replaces the reference list of the document p_document_id for the source p_source, and resolves '
+  'it. p_dois: the DOIs as printed, in their order; repeats of one DOI are one reference, at its '
+  'first place. Strings without a DOI and nulls are counted as unusable and not stored. Returns '
+  'the keys of resolve_references, for this list, and "unusable". Locks the firm''s graph until '
+  'the transaction ends. For citeledger_app. Errors: 22023 for a null list or a source that is no '
+  'label; P0002 when the document is not in the firm; 25000 above read committed.';
+
+revoke all on function citeledger.record_references(uuid, text[], text) from public;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_app;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_admin;
+
+reset role;
+
+-- graph/record_crossref_work
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.record_crossref_work(
+  p_document_id uuid,
+  p_work jsonb
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_work jsonb := p_work;
+  v_references jsonb;
+begin
+  -- Crossref's answer has the work in its message; an answer of an error or of a list has none.
+  if v_work ? 'message' then
+    v_work := v_work -> 'message';
+    if v_work ? 'items' and not v_work ? 'reference' then
+      v_work := null;
+    end if;
+  end if;
+  v_references := coalesce(nullif(v_work -> 'reference', 'null'), '[]');
+  if jsonb_typeof(v_work) is distinct from 'object' or jsonb_typeof(v_references) <> 'array' then
+    raise exception using
+      errcode = '22023',
+      message = 'p_work is not a Crossref work',
+      detail = case
+        when jsonb_typeof(v_work) is distinct from 'object' then
+          'Neither p_work nor its message is an object that describes one work.'
+        else format('reference is %s, not a list.', jsonb_typeof(v_references))
+      end,
+      hint = 'Pass the work, or the answer that holds it as its message.';
+  end if;
+
+  return citeledger.record_references(
+    p_document_id,
+    array(
+      select case
+        when jsonb_typeof(r.entry) = 'object' and jsonb_typeof(r.entry -> 'DOI') = 'string'
+          then r.entry ->> 'DOI'
+      end
+      from jsonb_array_elements(v_references) with ordinality as r (entry, position)
+      order by r.position
+    ),
+    'crossref'
+  );
+end
+$$;
+
+comment on function citeledger.record_crossref_work(uuid, jsonb) is
+  'record_references for a work as Crossref describes it, or for Crossref''s answer that holds it '
+  'as its message: its reference[].DOI, under the source crossref. A work without references has '
+  'an empty list; an entry without a usable DOI is counted as unusable. Returns what '
+  'record_references returns. For citeledger_app. Errors: 22023 when the work is no object or '
+  'reference is no list; those of record_references.';
+
+revoke all on function citeledger.record_crossref_work(uuid, jsonb) from public;
+grant execute on function citeledger.record_crossref_work(uuid, jsonb) to citeledger_app;
+grant execute on function citeledger.record_crossref_work(uuid, jsonb) to citeledger_admin;
+
+reset role;
+
+-- graph/document_triggers
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.before_documents_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+begin
+  -- The graph's lock before any lock of a row: else two sessions that change the same document
+  -- could wait for each other. Which rows it will be is not known yet: the context tells the firm.
+  if v_firm_id is not null
+    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+  then
+    perform citeledger_private.lock_graph(v_firm_id);
+  end if;
+  return null;
+end
+$$;
+
+create function citeledger_private.documents_arrived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select n.firm_id, array_agg(distinct n.doi_key) as keys
+    from new_rows as n
+    where n.doi_key is not null
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.lock_graph(v_firm.firm_id);
+    -- What just arrived has no list yet.
+    perform citeledger_private.reconcile_edges(v_firm.firm_id, '{}', v_firm.keys);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.documents_changed()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.id) as document_ids,
+      array_remove(array_agg(distinct n.doi_key) || array_agg(distinct o.doi_key), null) as keys,
+      bool_or(
+        n.doi_key is distinct from o.doi_key
+        or (n.doi_key is not null and n.deleted_at is null and o.deleted_at is not null)
+      ) as doi_arrived
+    from new_rows as n
+    join old_rows as o on o.firm_id = n.firm_id and o.id = n.id
+    where n.doi_key is distinct from o.doi_key
+      or (n.deleted_at is null) <> (o.deleted_at is null)
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    if v_firm.doi_arrived
+      or current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+    then
+      perform citeledger_private.lock_graph(v_firm.firm_id);
+    end if;
+    perform citeledger_private.reconcile_edges(
+      v_firm.firm_id, v_firm.document_ids, v_firm.keys
+    );
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.documents_left()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select o.firm_id, array_agg(distinct o.doi_key) as keys
+    from old_rows as o
+    where o.doi_key is not null
+    group by o.firm_id
+    order by o.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+      perform citeledger_private.lock_graph(v_firm.firm_id);
+    end if;
+    -- Its own edges went with it; a DOI that two documents held may have one holder now.
+    perform citeledger_private.reconcile_edges(v_firm.firm_id, '{}', v_firm.keys);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.before_documents_change() is
+  'Trigger function: takes the lock of the graph of the context''s firm before the statement locks '
+  'a row.';
+comment on function citeledger_private.documents_arrived() is
+  'Trigger function: resolves the references that name the DOIs of inserted documents. Errors: '
+  '25000 above read committed.';
+comment on function citeledger_private.documents_changed() is
+  'Trigger function: resolves again where documents changed their DOI, were withdrawn or restored. '
+  'Errors: 25000 above read committed, when a DOI changed or came back.';
+comment on function citeledger_private.documents_left() is
+  'Trigger function: resolves again the references that name the DOIs of deleted documents.';
+
+revoke all on function citeledger_private.before_documents_change() from public;
+revoke all on function citeledger_private.documents_arrived() from public;
+revoke all on function citeledger_private.documents_changed() from public;
+revoke all on function citeledger_private.documents_left() from public;
+
+create trigger documents_before_update
+  before update of doi, deleted_at on citeledger.documents
+  for each statement
+  execute function citeledger_private.before_documents_change();
+create trigger documents_before_delete
+  before delete on citeledger.documents
+  for each statement
+  execute function citeledger_private.before_documents_change();
+create trigger documents_arrived
+  after insert on citeledger.documents
+  referencing new table as new_rows
+  for each statement
+  execute function citeledger_private.documents_arrived();
+create trigger documents_changed
+  after update on citeledger.documents
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function citeledger_private.documents_changed();
+create trigger documents_left
+  after delete on citeledger.documents
+  referencing old table as old_rows
+  for each statement
+  execute function citeledger_private.documents_left();
+
+comment on trigger documents_before_update on citeledger.documents is
+  'The graph''s lock comes before the locks of rows.';
+comment on trigger documents_before_delete on citeledger.documents is
+  'The graph''s lock comes before the locks of rows.';
+comment on trigger documents_arrived on citeledger.documents is
+  'A reference resolves when what it names arrives.';
+comment on trigger documents_changed on citeledger.documents is
+  'A reference resolves again when what it names changes.';
+comment on trigger documents_left on citeledger.documents is
+  'A reference is unresolved again when what it named leaves.';
+
+reset role;
+
+-- graph/get_citations
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.visible_documents(
+  p_firm_id uuid,
+  p_document_ids uuid[]
+)
+returns setof uuid
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select d.id
+  from citeledger.documents as d
+  where d.firm_id = p_firm_id
+    and d.id = any(p_document_ids)
+    and d.deleted_at is null
+    and (
+      d.project_id is null
+      or exists (
+        select
+        from citeledger.projects as p
+        where p.firm_id = p_firm_id and p.id = d.project_id
+      )
+    );
+end
+$$;
+
+create function citeledger.get_citations(
+  p_document_id uuid
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_neighbour_ids uuid[];
+  v_references jsonb;
+  v_cited_by jsonb;
+begin
+  perform citeledger.require_permission('matters:read');
+  if not exists (
+    select from citeledger_private.visible_documents(v_firm_id, array[p_document_id])
+  ) then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No live document of this id is visible in the context.',
+      hint = 'Check the id, the firm of the context, and who may see the matter.';
+  end if;
+
+  -- A document in a matter that is hidden from the caller is not named.
+  v_neighbour_ids := array(
+    select v.id
+    from citeledger_private.visible_documents(
+      v_firm_id,
+      array(
+        select e.cited_document_id
+        from citeledger.document_citations as e
+        where e.firm_id = v_firm_id and e.citing_document_id = p_document_id
+        union
+        select e.citing_document_id
+        from citeledger.document_citations as e
+        where e.firm_id = v_firm_id and e.cited_document_id = p_document_id
+      )
+    ) as v (id)
+  );
+
+  select coalesce(
+    jsonb_agg(
+      jsonb_build_object(
+        'document_id', d.id,
+        'title', d.title,
+        'doi', r.cited_doi,
+        'source', r.source,
+        'resolved', d.id is not null
+      )
+      order by r.source collate "C", r.position
+    ),
+    '[]'
+  )
+  into v_references
+  from citeledger.document_references as r
+  left join (
+    citeledger.document_citations as e
+    join citeledger.documents as d
+      on d.firm_id = v_firm_id and d.id = e.cited_document_id and d.id = any(v_neighbour_ids)
+  )
+    on e.firm_id = v_firm_id
+    and e.citing_document_id = p_document_id
+    and d.doi_key = r.doi_key
+  where r.firm_id = v_firm_id and r.document_id = p_document_id;
+
+  select coalesce(
+    jsonb_agg(
+      jsonb_build_object(
+        'document_id', d.id,
+        'title', d.title,
+        'doi', d.doi,
+        'source', e.source
+      )
+      order by d.title, d.id
+    ),
+    '[]'
+  )
+  into v_cited_by
+  from citeledger.document_citations as e
+  join citeledger.documents as d on d.firm_id = v_firm_id and d.id = e.citing_document_id
+  where e.firm_id = v_firm_id
+    and e.cited_document_id = p_document_id
+    and d.id = any(v_neighbour_ids);
+
+  return (
+    select jsonb_build_object(
+      'document_id', d.id,
+      'title', d.title,
+      'doi', d.doi,
+      'references', v_references,
+      'cited_by', v_cited_by
+    )
+    from citeledger.documents as d
+    where d.firm_id = v_firm_id and d.id = p_document_id
+  );
+end
+$$;
+
+comment on function citeledger_private.visible_documents(uuid, uuid[]) is
+  'Those of the documents that are live and in no matter that is hidden from the caller.';
+comment on function citeledger.get_citations(uuid) is
+  'What the document p_document_id cites and who cites it: {"document_id", "title", "doi", '
+  '"references": [{"document_id", "title", "doi", "source", "resolved"}], "cited_by": '
+  '[{"document_id", "title", "doi", "source"}]}. References in printed order, by source and place, '
+  'with the DOI as printed; document_id and title are null where resolved is false. cited_by by '
+  'title, each with its own DOI. A document in a matter that is hidden from the caller is not '
+  'named. Needs matters:read. For citeledger_reader. Errors: 42501 without the permission; P0002 '
+  'when the document is not there for the caller, or not live.';
+
+revoke all on function citeledger_private.visible_documents(uuid, uuid[]) from public;
+revoke all on function citeledger.get_citations(uuid) from public;
+grant execute on function citeledger.get_citations(uuid) to citeledger_reader;
+grant execute on function citeledger.get_citations(uuid) to citeledger_app;
+grant execute on function citeledger.get_citations(uuid) to citeledger_admin;
+
+reset role;
+
+-- graph/walk_citations
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.walk_citations(
+  p_document_ids uuid[],
+  p_max_hops integer default 2,
+  p_direction text default 'both'
+)
+returns table (
+  document_id uuid,
+  hop integer
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_frontier uuid[];
+  v_visited uuid[];
+  v_hop integer := 0;
+begin
+  perform citeledger.require_permission('matters:read');
+  if p_max_hops is null or p_max_hops < 0 then
+    raise exception using
+      errcode = '22023',
+      message = 'p_max_hops is not a number of hops',
+      detail = format('p_max_hops is %s.', coalesce(p_max_hops::text, 'null')),
+      hint = 'Pass a number from 0 up; beyond the depth of the graph it does no harm.';
+  end if;
+  if p_direction is null or p_direction not in ('cites', 'cited_by', 'both') then
+    raise exception using
+      errcode = '22023',
+      message = 'p_direction is not a direction',
+      detail = 'It is none of cites, cited_by and both.',
+      hint = 'Pass cites, cited_by or both.';
+  end if;
+
+  v_frontier := array(
+    select v.id from citeledger_private.visible_documents(v_firm_id, p_document_ids) as v (id)
+  );
+  v_visited := v_frontier;
+
+  -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
+  loop
+    return query select f.id, v_hop from unnest(v_frontier) as f (id) order by f.id;
+    exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
+    v_hop := v_hop + 1;
+    v_frontier := array(
+      select v.id
+      from citeledger_private.visible_documents(
+        v_firm_id,
+        array(
+          (
+            select e.cited_document_id
+            from unnest(v_frontier) as f (id)
+            cross join lateral (
+              select c.cited_document_id
+              from citeledger.document_citations as c
+              where c.firm_id = v_firm_id and c.citing_document_id = f.id
+            ) as e
+            where p_direction in ('cites', 'both')
+            union
+            select e.citing_document_id
+            from unnest(v_frontier) as f (id)
+            cross join lateral (
+              select c.citing_document_id
+              from citeledger.document_citations as c
+              where c.firm_id = v_firm_id and c.cited_document_id = f.id
+            ) as e
+            where p_direction in ('cited_by', 'both')
+          )
+          except
+          select s.id from unnest(v_visited) as s (id)
+        )
+      ) as v (id)
+    );
+    v_visited := v_visited || v_frontier;
+  end loop;
+end
+$$;
+
+comment on function citeledger.walk_citations(uuid[], integer, text) is
+  'The documents within p_max_hops citations of p_document_ids, each once, at its least hop; the '
+  'given ones that are there at hop 0. p_direction: cites, cited_by or both. Rows by hop, then by '
+  'id. A document that is not live, or in a matter that is hidden from the caller, is neither '
+  'returned nor walked through. Needs matters:read. For citeledger_reader. Errors: 42501 without '
+  'the permission; 22023 for hops that are null or negative, or another direction.';
+
+revoke all on function citeledger.walk_citations(uuid[], integer, text) from public;
+grant execute on function citeledger.walk_citations(uuid[], integer, text) to citeledger_reader;
+grant execute on function citeledger.walk_citations(uuid[], integer, text) to citeledger_app;
+grant execute on function citeledger.walk_citations(uuid[], integer, text) to citeledger_admin;
+
+reset role;
+
+-- graph/chunks
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.chunks (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  document_id uuid not null,
+  chunk_index integer not null,
+  content text not null,
+  created_at timestamptz not null default now(),
+  constraint chunks_pkey primary key (firm_id, id),
+  constraint chunks_document_place_key unique (firm_id, document_id, chunk_index),
+  constraint chunks_document_fkey foreign key (firm_id, document_id)
+    references citeledger.documents (firm_id, id) on delete cascade,
+  constraint chunks_chunk_index_from_zero check (chunk_index >= 0)
+);
+
+alter table citeledger.chunks enable row level security;
+alter table citeledger.chunks force row level security;
+
+create policy chunks_of_the_firm on citeledger.chunks
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.chunks is
+  'Pieces of a document''s text, as they were indexed: what the concept graph has its evidence in.';
+comment on column citeledger.chunks.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.chunks.id is
+  'The chunk.';
+comment on column citeledger.chunks.document_id is
+  'The document that it is a piece of.';
+comment on column citeledger.chunks.chunk_index is
+  'Its place in the document, from 0.';
+comment on column citeledger.chunks.content is
+  'Its text.';
+comment on column citeledger.chunks.created_at is
+  'When the row was recorded.';
+comment on constraint chunks_pkey on citeledger.chunks is
+  'A chunk is known within its firm.';
+comment on constraint chunks_document_place_key on citeledger.chunks is
+  'A document has a piece at a place once. Referencing side of chunks_document_fkey.';
+comment on constraint chunks_document_fkey on citeledger.chunks is
+  'A chunk goes with its document.';
+comment on constraint chunks_chunk_index_from_zero on citeledger.chunks is
+  'Places are counted from 0.';
+comment on policy chunks_of_the_firm on citeledger.chunks is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.chunks from public;
+grant select, insert on table citeledger.chunks to citeledger_app;
+
+reset role;
+
+-- graph/kg_relation_types
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.kg_relation_types (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  relation_type text not null,
+  created_at timestamptz not null default now(),
+  constraint kg_relation_types_pkey primary key (firm_id, relation_type),
+  constraint kg_relation_types_firm_fkey foreign key (firm_id)
+    references citeledger.firms (id) on delete cascade,
+  constraint kg_relation_types_relation_type_is_label check (
+    relation_type ~ '^[a-z][a-z0-9_]{0,31}$'
+  )
+);
+
+alter table citeledger.kg_relation_types enable row level security;
+alter table citeledger.kg_relation_types force row level security;
+
+create policy kg_relation_types_of_the_firm on citeledger.kg_relation_types
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.kg_relation_types is
+  'The firm''s ontology: the types of relationship that it has declared.';
+comment on column citeledger.kg_relation_types.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.kg_relation_types.relation_type is
+  'The type: a label such as governs.';
+comment on column citeledger.kg_relation_types.created_at is
+  'When the row was recorded.';
+comment on constraint kg_relation_types_pkey on citeledger.kg_relation_types is
+  'A type is declared once.';
+comment on constraint kg_relation_types_firm_fkey on citeledger.kg_relation_types is
+  'The ontology goes with its firm.';
+comment on constraint kg_relation_types_relation_type_is_label on citeledger.kg_relation_types is
+  'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
+comment on policy kg_relation_types_of_the_firm on citeledger.kg_relation_types is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.kg_relation_types from public;
+grant select, insert on table citeledger.kg_relation_types to citeledger_app;
+
+reset role;
+
+-- graph/kg_entities
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.kg_entities (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  name text not null,
+  entity_type text not null,
+  description text,
+  created_at timestamptz not null default now(),
+  constraint kg_entities_pkey primary key (firm_id, id),
+  constraint kg_entities_firm_fkey foreign key (firm_id)
+    references citeledger.firms (id) on delete cascade,
+  constraint kg_entities_name_is_short check (name ~ '[^[:space:]]' and length(name) <= 500),
+  constraint kg_entities_entity_type_is_label check (entity_type ~ '^[a-z][a-z0-9_]{0,31}$')
+);
+
+create unique index kg_entities_name_key
+  on citeledger.kg_entities (firm_id, lower(name));
+
+alter table citeledger.kg_entities enable row level security;
+alter table citeledger.kg_entities force row level security;
+
+create policy kg_entities_of_the_firm on citeledger.kg_entities
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.kg_entities is
+  'Concepts: people, clauses, statutes, ideas. No document is one; documents are joined by '
+  'citations.';
+comment on column citeledger.kg_entities.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.kg_entities.id is
+  'The entity.';
+comment on column citeledger.kg_entities.name is
+  'Its name: 1 to 500 characters, unique in the firm whatever the case.';
+comment on column citeledger.kg_entities.entity_type is
+  'What kind of concept: a label such as person.';
+comment on column citeledger.kg_entities.description is
+  'What is known of it, or null.';
+comment on column citeledger.kg_entities.created_at is
+  'When the row was recorded.';
+comment on constraint kg_entities_pkey on citeledger.kg_entities is
+  'An entity is known within its firm.';
+comment on constraint kg_entities_firm_fkey on citeledger.kg_entities is
+  'An entity goes with its firm.';
+comment on constraint kg_entities_name_is_short on citeledger.kg_entities is
+  'A name has a visible character and at most 500 characters.';
+comment on constraint kg_entities_entity_type_is_label on citeledger.kg_entities is
+  'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
+comment on index citeledger.kg_entities_name_key is
+  'A firm has a name once, whatever the case.';
+comment on policy kg_entities_of_the_firm on citeledger.kg_entities is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.kg_entities from public;
+grant select, insert on table citeledger.kg_entities to citeledger_app;
+
+reset role;
+
+-- graph/kg_entity_mentions
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.kg_entity_mentions (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  entity_id uuid not null,
+  chunk_id uuid not null,
+  created_at timestamptz not null default now(),
+  constraint kg_entity_mentions_pkey primary key (firm_id, entity_id, chunk_id),
+  constraint kg_entity_mentions_entity_fkey foreign key (firm_id, entity_id)
+    references citeledger.kg_entities (firm_id, id) on delete cascade,
+  constraint kg_entity_mentions_chunk_fkey foreign key (firm_id, chunk_id)
+    references citeledger.chunks (firm_id, id) on delete cascade
+);
+
+create index kg_entity_mentions_chunk_idx
+  on citeledger.kg_entity_mentions (firm_id, chunk_id);
+
+alter table citeledger.kg_entity_mentions enable row level security;
+alter table citeledger.kg_entity_mentions force row level security;
+
+create policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.kg_entity_mentions is
+  'Where an entity is mentioned: its evidence. An entity without any is swept by graph_gc.';
+comment on column citeledger.kg_entity_mentions.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.kg_entity_mentions.entity_id is
+  'The entity.';
+comment on column citeledger.kg_entity_mentions.chunk_id is
+  'The chunk that mentions it.';
+comment on column citeledger.kg_entity_mentions.created_at is
+  'When the row was recorded.';
+comment on constraint kg_entity_mentions_pkey on citeledger.kg_entity_mentions is
+  'A chunk mentions an entity once. Referencing side of kg_entity_mentions_entity_fkey.';
+comment on constraint kg_entity_mentions_entity_fkey on citeledger.kg_entity_mentions is
+  'A mention goes with its entity.';
+comment on constraint kg_entity_mentions_chunk_fkey on citeledger.kg_entity_mentions is
+  'A mention goes with its chunk.';
+comment on index citeledger.kg_entity_mentions_chunk_idx is
+  'The mentions of a chunk. Referencing side of kg_entity_mentions_chunk_fkey.';
+comment on policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.kg_entity_mentions from public;
+grant select, insert on table citeledger.kg_entity_mentions to citeledger_app;
+
+reset role;
+
+-- graph/kg_relationships
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create table citeledger.kg_relationships (
+  firm_id uuid not null default citeledger.current_firm_id(),
+  id uuid not null default gen_random_uuid(),
+  source_entity_id uuid not null,
+  target_entity_id uuid not null,
+  relation_type text not null,
+  chunk_id uuid not null,
+  evidence text not null,
+  confidence double precision,
+  created_at timestamptz not null default now(),
+  constraint kg_relationships_pkey primary key (firm_id, id),
+  constraint kg_relationships_source_entity_fkey foreign key (firm_id, source_entity_id)
+    references citeledger.kg_entities (firm_id, id) on delete cascade,
+  constraint kg_relationships_target_entity_fkey foreign key (firm_id, target_entity_id)
+    references citeledger.kg_entities (firm_id, id) on delete cascade,
+  constraint kg_relationships_relation_type_fkey foreign key (firm_id, relation_type)
+    references citeledger.kg_relation_types (firm_id, relation_type),
+  constraint kg_relationships_chunk_fkey foreign key (firm_id, chunk_id)
+    references citeledger.chunks (firm_id, id) on delete cascade,
+  constraint kg_relationships_confidence_is_a_share check (confidence >= 0 and confidence <= 1)
+);
+
+create index kg_relationships_source_entity_idx
+  on citeledger.kg_relationships (firm_id, source_entity_id, target_entity_id);
+create index kg_relationships_target_entity_idx
+  on citeledger.kg_relationships (firm_id, target_entity_id, source_entity_id);
+create index kg_relationships_relation_type_idx
+  on citeledger.kg_relationships (firm_id, relation_type);
+create index kg_relationships_chunk_idx
+  on citeledger.kg_relationships (firm_id, chunk_id);
+
+alter table citeledger.kg_relationships enable row level security;
+alter table citeledger.kg_relationships force row level security;
+
+create policy kg_relationships_of_the_firm on citeledger.kg_relationships
+  using (firm_id = (select citeledger.current_firm_id()))
+  with check (firm_id = (select citeledger.current_firm_id()));
+
+comment on table citeledger.kg_relationships is
+  'Relationships between concepts, each with the phrase that says so.';
+comment on column citeledger.kg_relationships.firm_id is
+  'The tenant; default the firm of the context.';
+comment on column citeledger.kg_relationships.id is
+  'The relationship.';
+comment on column citeledger.kg_relationships.source_entity_id is
+  'From which entity.';
+comment on column citeledger.kg_relationships.target_entity_id is
+  'To which entity.';
+comment on column citeledger.kg_relationships.relation_type is
+  'Of which declared type.';
+comment on column citeledger.kg_relationships.chunk_id is
+  'The chunk that says so.';
+comment on column citeledger.kg_relationships.evidence is
+  'The quoted phrase.';
+comment on column citeledger.kg_relationships.confidence is
+  'The extractor''s confidence, 0 to 1, or null.';
+comment on column citeledger.kg_relationships.created_at is
+  'When the row was recorded.';
+comment on constraint kg_relationships_pkey on citeledger.kg_relationships is
+  'A relationship is known within its firm.';
+comment on constraint kg_relationships_source_entity_fkey on citeledger.kg_relationships is
+  'A relationship goes with the entity that it comes from.';
+comment on constraint kg_relationships_target_entity_fkey on citeledger.kg_relationships is
+  'A relationship goes with the entity that it leads to.';
+comment on constraint kg_relationships_relation_type_fkey on citeledger.kg_relationships is
+  'Only declared types; one that is in use stays declared.';
+comment on constraint kg_relationships_chunk_fkey on citeledger.kg_relationships is
+  'A relationship goes with the chunk that says so.';
+comment on constraint kg_relationships_confidence_is_a_share on citeledger.kg_relationships is
+  'From 0 to 1, or null; NaN is neither.';
+comment on index citeledger.kg_relationships_source_entity_idx is
+  'The walk along relationships. Referencing side of kg_relationships_source_entity_fkey.';
+comment on index citeledger.kg_relationships_target_entity_idx is
+  'The walk against relationships. Referencing side of kg_relationships_target_entity_fkey.';
+comment on index citeledger.kg_relationships_relation_type_idx is
+  'Referencing side of kg_relationships_relation_type_fkey.';
+comment on index citeledger.kg_relationships_chunk_idx is
+  'Referencing side of kg_relationships_chunk_fkey.';
+comment on policy kg_relationships_of_the_firm on citeledger.kg_relationships is
+  'Only rows of the firm of the context, to read and to write.';
+
+revoke all on table citeledger.kg_relationships from public;
+grant select, insert on table citeledger.kg_relationships to citeledger_app;
+
+reset role;
+
+-- graph/graph_stage
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.scope_fault(
+  p_scope jsonb
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_key text;
+begin
+  if p_scope is null or jsonb_typeof(p_scope) <> 'object' then
+    return 'p_scope: not an object';
+  end if;
+  if p_scope - array[
+      'license_classes', 'sources', 'year_min', 'year_max', 'exclude_document_ids'
+    ] <> '{}'
+  then
+    return 'p_scope: it has a key that is not one of a scope''s';
+  end if;
+  foreach v_key in array array['license_classes', 'sources', 'exclude_document_ids'] loop
+    if p_scope ? v_key
+      and (
+        jsonb_typeof(p_scope -> v_key) <> 'array'
+        or jsonb_path_exists(p_scope -> v_key, 'strict $[*] ? (@.type() != "string")')
+      )
+    then
+      return format('%s: not a list of texts', v_key);
+    end if;
+  end loop;
+  if exists (
+    select
+    from jsonb_array_elements_text(coalesce(p_scope -> 'exclude_document_ids', '[]')) as e (id)
+    where e.id !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+  ) then
+    return 'exclude_document_ids: not a list of uuids';
+  end if;
+  foreach v_key in array array['year_min', 'year_max'] loop
+    if p_scope ? v_key
+      and not citeledger_private.is_whole_number(p_scope -> v_key, -2147483648)
+    then
+      return format('%s: not a whole number', v_key);
+    end if;
+  end loop;
+  return null;
+end
+$$;
+
+create function citeledger_private.documents_in_scope(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_scope jsonb
+)
+returns setof uuid
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- An empty list allows nothing; a key that is absent allows everything.
+  return query
+  select d.id
+  from citeledger_private.visible_documents(p_firm_id, p_document_ids) as v (id)
+  join citeledger.documents as d on d.firm_id = p_firm_id and d.id = v.id
+  where (not p_scope ? 'license_classes' or p_scope -> 'license_classes' ? d.license_class)
+    and (not p_scope ? 'sources' or p_scope -> 'sources' ? d.source)
+    and (
+      not p_scope ? 'year_min'
+      or d.publication_year >= (p_scope ->> 'year_min')::numeric
+    )
+    and (
+      not p_scope ? 'year_max'
+      or d.publication_year <= (p_scope ->> 'year_max')::numeric
+    )
+    and not exists (
+      select
+      from jsonb_array_elements_text(coalesce(p_scope -> 'exclude_document_ids', '[]')) as e (id)
+      where e.id::uuid = d.id
+    );
+end
+$$;
+
+create function citeledger.graph_stage(
+  p_entity_names text[],
+  p_max_hops integer default 2,
+  p_include_citations boolean default false,
+  p_scope jsonb default '{}',
+  p_limit integer default 20
+)
+returns table (
+  chunk_id uuid,
+  hop integer,
+  via text
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_fault text;
+  v_frontier uuid[];
+  v_entity_ids uuid[];
+  v_entity_hops integer[];
+  v_hop integer := 0;
+begin
+  perform citeledger.require_permission('matters:read');
+  v_fault := case
+    when p_max_hops is null or p_max_hops < 0 then
+      format('p_max_hops: %s is not a number from 0 up', coalesce(p_max_hops::text, 'null'))
+    when p_limit is null or p_limit < 1 then
+      format('p_limit: %s is not a number from 1 up', coalesce(p_limit::text, 'null'))
+    when p_include_citations is null then 'p_include_citations: null is neither true nor false'
+    else citeledger_private.scope_fault(p_scope)
+  end;
+  if v_fault is not null then
+    raise exception using
+      errcode = '22023',
+      message = 'the graph stage cannot be asked like this',
+      detail = format('%s.', v_fault),
+      hint = 'A scope has license_classes, sources, exclude_document_ids (lists), year_min and '
+        'year_max (numbers), each of which may be left out.';
+  end if;
+
+  -- The concept walk: entities by name, then along relationships in either direction.
+  v_frontier := array(
+    select e.id
+    from citeledger.kg_entities as e
+    where e.firm_id = v_firm_id
+      and lower(e.name) in (select lower(n.name) from unnest(p_entity_names) as n (name))
+  );
+  v_entity_ids := v_frontier;
+  v_entity_hops := array_fill(0, array[cardinality(v_frontier)]);
+  while v_hop < p_max_hops and cardinality(v_frontier) > 0 loop
+    v_hop := v_hop + 1;
+    -- A relationship counts only where the document that says so may be seen.
+    v_frontier := array(
+      with said as materialized (
+        select r.source_entity_id, r.target_entity_id, c.document_id
+        from citeledger.kg_relationships as r
+        join citeledger.chunks as c on c.firm_id = v_firm_id and c.id = r.chunk_id
+        where r.firm_id = v_firm_id and r.source_entity_id = any(v_frontier)
+        union
+        select r.source_entity_id, r.target_entity_id, c.document_id
+        from citeledger.kg_relationships as r
+        join citeledger.chunks as c on c.firm_id = v_firm_id and c.id = r.chunk_id
+        where r.firm_id = v_firm_id and r.target_entity_id = any(v_frontier)
+      ),
+      seen as materialized (
+        select s.source_entity_id, s.target_entity_id
+        from said as s
+        where s.document_id in (
+          select v.id
+          from citeledger_private.visible_documents(
+            v_firm_id, array(select distinct d.document_id from said as d)
+          ) as v (id)
+        )
+      )
+      (select s.target_entity_id from seen as s union select s.source_entity_id from seen as s)
+      except
+      select x.id from unnest(v_entity_ids) as x (id)
+    );
+    v_entity_ids := v_entity_ids || v_frontier;
+    v_entity_hops := v_entity_hops || array_fill(v_hop, array[cardinality(v_frontier)]);
+  end loop;
+
+  return query
+  with mentioned as materialized (
+    select c.id, c.document_id, c.chunk_index, min(x.hop) as hop
+    from unnest(v_entity_ids, v_entity_hops) as x (entity_id, hop)
+    join citeledger.kg_entity_mentions as m
+      on m.firm_id = v_firm_id and m.entity_id = x.entity_id
+    join citeledger.chunks as c on c.firm_id = v_firm_id and c.id = m.chunk_id
+    group by c.id, c.document_id, c.chunk_index
+  ),
+  concept as materialized (
+    select m.*
+    from mentioned as m
+    where m.document_id in (
+      select s.id
+      from citeledger_private.documents_in_scope(
+        v_firm_id, array(select distinct n.document_id from mentioned as n), p_scope
+      ) as s (id)
+    )
+  ),
+  -- An expansion of the walk, not a layer of its own: the documents one citation away.
+  neighbour as materialized (
+    select n.document_id, min(n.hop) + 1 as hop
+    from (
+      select e.cited_document_id as document_id, o.hop
+      from concept as o
+      join citeledger.document_citations as e
+        on e.firm_id = v_firm_id and e.citing_document_id = o.document_id
+      where p_include_citations and o.hop < p_max_hops
+      union all
+      select e.citing_document_id, o.hop
+      from concept as o
+      join citeledger.document_citations as e
+        on e.firm_id = v_firm_id and e.cited_document_id = o.document_id
+      where p_include_citations and o.hop < p_max_hops
+    ) as n
+    group by n.document_id
+  ),
+  candidate as (
+    select o.id, o.document_id, o.chunk_index, o.hop, 'concept' as via
+    from concept as o
+    union all
+    select c.id, c.document_id, c.chunk_index, n.hop, 'citation'
+    from neighbour as n
+    join citeledger_private.documents_in_scope(
+      v_firm_id, array(select m.document_id from neighbour as m), p_scope
+    ) as s (id) on s.id = n.document_id
+    join citeledger.chunks as c on c.firm_id = v_firm_id and c.document_id = n.document_id
+  ),
+  best as (
+    select distinct on (k.id) k.*
+    from candidate as k
+    order by k.id, k.hop, k.via desc
+  )
+  select b.id, b.hop, b.via
+  from best as b
+  order by b.hop, b.via desc, b.document_id, b.chunk_index
+  limit p_limit;
+end
+$$;
+
+comment on function citeledger_private.scope_fault(jsonb) is
+  'What is wrong with a scope, as "key: problem"; null when it is well-formed.';
+comment on function citeledger_private.documents_in_scope(uuid, uuid[], jsonb) is
+  'Those of the documents that are visible, live and allowed by the scope. A document without a '
+  'publication year is in no range of years.';
+comment on function citeledger.graph_stage(text[], integer, boolean, jsonb, integer) is
+  'A stage of retrieval: the chunks that mention the named entities (whatever the case) or '
+  'entities within p_max_hops relationships of them, in either direction. With p_include_citations '
+  'also, via citation, the chunks of documents one citation away, in either direction, at one hop '
+  'more than the chunk they came from and still within p_max_hops. p_scope: {"license_classes", '
+  '"sources", "year_min", "year_max", "exclude_document_ids"}, applied to the documents before '
+  'anything is ranked; an empty list allows nothing. Rows by hop, concept before citation, '
+  'document, place; a chunk once; at most p_limit. Documents that are not live, or in a matter '
+  'that is hidden from the caller, are passed over. Needs matters:read. For citeledger_reader. '
+  'Errors: 42501 without the permission; 22023 for hops, a limit or a scope that make no sense, '
+  'naming the key.';
+
+revoke all on function citeledger_private.scope_fault(jsonb) from public;
+revoke all on function citeledger_private.documents_in_scope(uuid, uuid[], jsonb) from public;
+revoke all on function citeledger.graph_stage(text[], integer, boolean, jsonb, integer)
+  from public;
+grant execute on function citeledger.graph_stage(text[], integer, boolean, jsonb, integer)
+  to citeledger_reader;
+grant execute on function citeledger.graph_stage(text[], integer, boolean, jsonb, integer)
+  to citeledger_app;
+grant execute on function citeledger.graph_stage(text[], integer, boolean, jsonb, integer)
+  to citeledger_admin;
+
+reset role;
+
+-- graph/corpus_delete
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.corpus_delete(
+  p_document_ids uuid[]
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_document_ids uuid[];
+  v_counts jsonb;
+  v_deleted bigint;
+begin
+  perform citeledger_private.lock_graph(v_firm_id);
+  v_document_ids := array(
+    select l.id
+    from (
+      select d.id
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.id = any(p_document_ids)
+      order by d.id
+      for update
+    ) as l
+  );
+
+  select jsonb_build_object(
+    'pages', (
+      select count(*) from citeledger.document_pages as p
+      where p.firm_id = v_firm_id and p.document_id = any(v_document_ids)
+    ),
+    'blocks', (
+      select count(*) from citeledger.document_page_blocks as b
+      where b.firm_id = v_firm_id and b.document_id = any(v_document_ids)
+    ),
+    'chunks', (
+      select count(*) from citeledger.chunks as c
+      where c.firm_id = v_firm_id and c.document_id = any(v_document_ids)
+    ),
+    'mentions', (
+      select count(*)
+      from citeledger.chunks as c
+      join citeledger.kg_entity_mentions as m on m.firm_id = v_firm_id and m.chunk_id = c.id
+      where c.firm_id = v_firm_id and c.document_id = any(v_document_ids)
+    ),
+    'relationships', (
+      select count(*)
+      from citeledger.chunks as c
+      join citeledger.kg_relationships as r on r.firm_id = v_firm_id and r.chunk_id = c.id
+      where c.firm_id = v_firm_id and c.document_id = any(v_document_ids)
+    ),
+    'references', (
+      select count(*) from citeledger.document_references as r
+      where r.firm_id = v_firm_id and r.document_id = any(v_document_ids)
+    ),
+    'citations', (
+      select count(*) from citeledger.document_citations as e
+      where e.firm_id = v_firm_id
+        and (
+          e.citing_document_id = any(v_document_ids) or e.cited_document_id = any(v_document_ids)
+        )
+    )
+  )
+  into v_counts;
+
+  with deleted as (
+    delete from citeledger.documents as d
+    where d.firm_id = v_firm_id and d.id = any(v_document_ids)
+    returning d.id
+  )
+  select count(*) into v_deleted from deleted;
+  return jsonb_build_object('documents', v_deleted) || v_counts;
+end
+$$;
+
+comment on function citeledger.corpus_delete(uuid[]) is
+  'Deletes documents of the context''s firm with all that was made of them, and returns how many '
+  'rows of each kind went: {"documents", "pages", "blocks", "chunks", "mentions", "relationships", '
+  '"references", "citations"}. Ids that are not there are passed over. References to them are '
+  'unresolved again. Quotes that a turn already cited stay with that turn. Entities without '
+  'evidence are left to graph_gc. Locks the firm''s graph and the documents until the transaction '
+  'ends. For citeledger_admin. Errors: 25000 above read committed.';
+
+revoke all on function citeledger.corpus_delete(uuid[]) from public;
+grant execute on function citeledger.corpus_delete(uuid[]) to citeledger_admin;
+
+reset role;
+
+-- graph/graph_gc
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger.graph_gc(
+  p_dry_run boolean default true
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_dry_run boolean := coalesce(p_dry_run, true);
+  v_candidates uuid[];
+  v_citations bigint;
+  v_mentions bigint;
+  v_relationships bigint;
+  v_entities bigint;
+begin
+  perform citeledger_private.lock_graph(v_firm_id);
+
+  -- What hangs in the air: foreign keys do not let it happen, but a load without triggers does.
+  with hanging as materialized (
+    select e.citing_document_id, e.cited_document_id
+    from citeledger.document_citations as e
+    where e.firm_id = v_firm_id
+      and (
+        not exists (
+          select from citeledger.documents as d
+          where d.firm_id = v_firm_id and d.id = e.citing_document_id
+        )
+        or not exists (
+          select from citeledger.documents as d
+          where d.firm_id = v_firm_id and d.id = e.cited_document_id
+        )
+      )
+  ),
+  swept as (
+    delete from citeledger.document_citations as e
+    using hanging as h
+    where not v_dry_run
+      and e.firm_id = v_firm_id
+      and e.citing_document_id = h.citing_document_id
+      and e.cited_document_id = h.cited_document_id
+    returning e.cited_document_id
+  )
+  select count(*) into v_citations from hanging;
+
+  with hanging as materialized (
+    select m.entity_id, m.chunk_id
+    from citeledger.kg_entity_mentions as m
+    where m.firm_id = v_firm_id
+      and (
+        not exists (
+          select from citeledger.kg_entities as k
+          where k.firm_id = v_firm_id and k.id = m.entity_id
+        )
+        or not exists (
+          select from citeledger.chunks as c
+          where c.firm_id = v_firm_id and c.id = m.chunk_id
+        )
+      )
+  ),
+  swept as (
+    delete from citeledger.kg_entity_mentions as m
+    using hanging as h
+    where not v_dry_run
+      and m.firm_id = v_firm_id
+      and m.entity_id = h.entity_id
+      and m.chunk_id = h.chunk_id
+    returning m.chunk_id
+  )
+  select count(*) into v_mentions from hanging;
+
+  with hanging as materialized (
+    select r.id
+    from citeledger.kg_relationships as r
+    where r.firm_id = v_firm_id
+      and (
+        not exists (
+          select from citeledger.kg_entities as k
+          where k.firm_id = v_firm_id and k.id = r.source_entity_id
+        )
+        or not exists (
+          select from citeledger.kg_entities as k
+          where k.firm_id = v_firm_id and k.id = r.target_entity_id
+        )
+        or not exists (
+          select from citeledger.chunks as c
+          where c.firm_id = v_firm_id and c.id = r.chunk_id
+        )
+      )
+  ),
+  swept as (
+    delete from citeledger.kg_relationships as r
+    using hanging as h
+    where not v_dry_run and r.firm_id = v_firm_id and r.id = h.id
+    returning r.id
+  )
+  select count(*) into v_relationships from hanging;
+
+  -- Entities without evidence. An ingest may be giving one of them evidence at this moment: lock
+  -- first, then look again in a new statement. One that somebody holds is in use and stays: waiting
+  -- for it, with the graph locked, could be waiting in a circle.
+  v_candidates := array(
+    select k.id
+    from citeledger.kg_entities as k
+    where k.firm_id = v_firm_id
+      and not exists (
+        select
+        from citeledger.kg_entity_mentions as m
+        join citeledger.chunks as c on c.firm_id = v_firm_id and c.id = m.chunk_id
+        where m.firm_id = v_firm_id and m.entity_id = k.id
+      )
+  );
+  if not v_dry_run then
+    v_candidates := array(
+      select k.id
+      from citeledger.kg_entities as k
+      where k.firm_id = v_firm_id and k.id = any(v_candidates)
+      order by k.id
+      for update skip locked
+    );
+  end if;
+  with bare as materialized (
+    select k.id
+    from citeledger.kg_entities as k
+    where k.firm_id = v_firm_id
+      and k.id = any(v_candidates)
+      and not exists (
+        select
+        from citeledger.kg_entity_mentions as m
+        join citeledger.chunks as c on c.firm_id = v_firm_id and c.id = m.chunk_id
+        where m.firm_id = v_firm_id and m.entity_id = k.id
+      )
+  ),
+  swept as (
+    delete from citeledger.kg_entities as k
+    using bare as b
+    where not v_dry_run and k.firm_id = v_firm_id and k.id = b.id
+    returning k.id
+  )
+  select count(*) into v_entities from bare;
+
+  return jsonb_build_object(
+    'entities', v_entities,
+    'citations', v_citations,
+    'mentions', v_mentions,
+    'relationships', v_relationships,
+    'dry_run', v_dry_run
+  );
+end
+$$;
+
+comment on function citeledger.graph_gc(boolean) is
+  'Sweeps what nothing holds any more, and returns how many rows of each kind: {"entities" '
+  '(without evidence), "citations", "mentions", "relationships" (with an endpoint that vanished by '
+  'other means, such as a load without triggers), "dry_run"}. An entity to which an ingest gives '
+  'evidence at that moment stays. A dry run, the default and what null means, changes nothing and '
+  'counts what it would sweep. Relationships of a swept entity go with it. Locks the firm''s graph '
+  'and the candidates until the transaction ends. For citeledger_admin. Errors: 25000 above read '
+  'committed.';
+
+revoke all on function citeledger.graph_gc(boolean) from public;
+grant execute on function citeledger.graph_gc(boolean) to citeledger_admin;
+
+reset role;
+
 -- ops/version
 
 set local role citeledger_owner;
@@ -5406,6 +7519,17 @@ begin
   where b.firm_id = v_firm_id
   group by b.document_id, b.page_number
   having max(b.block_index) <> count(*) - 1
+  union all
+  select
+    'edge_without_endpoint', 'document_citations',
+    format('%s/%s', e.citing_document_id, e.cited_document_id)
+  from citeledger.document_citations as e
+  where e.firm_id = v_firm_id
+    and (
+      select count(*)
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.id in (e.citing_document_id, e.cited_document_id)
+    ) < 2
   order by 1, 2, 3;
 end
 $$;
@@ -5414,10 +7538,10 @@ comment on function citeledger.check_integrity() is
   'What is wrong in the context''s firm; no row on a healthy database. problem: '
   'source_without_entry (a source of a turn that is finalized or has a verdict), '
   'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict, '
-  'page_block_gap (a page whose block indexes have a gap; row_key is document_id/page_number). '
-  'table_name: where the row is; row_key: its id. It reads the whole firm in one snapshot and '
-  'locks nothing. finalize_turn mends a turn that is named. Needs matters:read. For '
-  'citeledger_reader. Errors: 42501 without the permission.';
+  'page_block_gap, edge_without_endpoint. table_name: where the row is; row_key: its id, or '
+  'document_id/page_number of a page, or the two document ids of an edge. It reads the whole firm '
+  'in one snapshot and locks nothing. finalize_turn mends a turn that is named. Needs '
+  'matters:read. For citeledger_reader. Errors: 42501 without the permission.';
 
 revoke all on function citeledger.check_integrity() from public;
 grant execute on function citeledger.check_integrity() to citeledger_reader;
@@ -5469,21 +7593,22 @@ begin
               and k.contype = 'c'
               and k.convalidated
               and k.conkey = array[a.attnum]
-              -- A label, a name or a SQLSTATE, by exactly this check.
+              -- A label, a name, a SQLSTATE or a DOI, by exactly this check.
               and pg_get_expr(k.conbin, k.conrelid) in (
                 format('(%I ~ %L::text)', a.attname, '^[a-z][a-z0-9_]{0,31}$'),
                 format('(%I ~ %L::text)', a.attname, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'),
-                format('(%I ~ %L::text)', a.attname, '^[0-9A-Z]{5}$')
+                format('(%I ~ %L::text)', a.attname, '^[0-9A-Z]{5}$'),
+                format('(citeledger.normalize_doi(%I) IS NOT NULL)', a.attname)
               )
           )
-          then 'it is text, and no check makes it a label, a name or a SQLSTATE'
+          then 'it is text, and no check makes it a label, a name, a SQLSTATE or a DOI'
       end as reason
     from pg_class as c
     join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where c.relnamespace = 'citeledger'::regnamespace
       and c.relname in (
         'citation_ledger_entry', 'citation_ledger_entry_revision', 'finalize_failure',
-        'work_product_fiduciary_gate'
+        'work_product_fiduciary_gate', 'document_citations'
       )
   ) as found
   where found.reason is not null
@@ -5492,10 +7617,10 @@ end
 $$;
 
 comment on function citeledger.metadata_only_violations() is
-  'The columns of the metadata-only tables (ledger, revisions, gate, finalize failures) that could '
-  'hold content, with the reason: a name that speaks of content, a type that could hold it, or '
-  'text that no validated CHECK makes a label, a name or a SQLSTATE. No row on a healthy database. '
-  'Source: the system catalogs. For citeledger_reader.';
+  'The columns of the metadata-only tables (ledger, revisions, gate, finalize failures, edges) '
+  'that could hold content, with the reason: a name that speaks of content, a type that could hold '
+  'it, or text that no validated CHECK makes a label, a name, a SQLSTATE or a DOI. No row on a '
+  'healthy database. Source: the system catalogs. For citeledger_reader.';
 
 revoke all on function citeledger.metadata_only_violations() from public;
 grant execute on function citeledger.metadata_only_violations() to citeledger_reader;

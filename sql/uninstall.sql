@@ -32,6 +32,155 @@ drop function citeledger.version();
 
 reset role;
 
+-- graph/graph_gc
+
+set local role citeledger_owner;
+
+drop function citeledger.graph_gc(boolean);
+
+reset role;
+
+-- graph/corpus_delete
+
+set local role citeledger_owner;
+
+drop function citeledger.corpus_delete(uuid[]);
+
+reset role;
+
+-- graph/graph_stage
+
+set local role citeledger_owner;
+
+drop function citeledger.graph_stage(text[], integer, boolean, jsonb, integer);
+drop function citeledger_private.documents_in_scope(uuid, uuid[], jsonb);
+drop function citeledger_private.scope_fault(jsonb);
+
+reset role;
+
+-- graph/kg_relationships
+
+set local role citeledger_owner;
+
+drop table citeledger.kg_relationships;
+
+reset role;
+
+-- graph/kg_entity_mentions
+
+set local role citeledger_owner;
+
+drop table citeledger.kg_entity_mentions;
+
+reset role;
+
+-- graph/kg_entities
+
+set local role citeledger_owner;
+
+drop table citeledger.kg_entities;
+
+reset role;
+
+-- graph/kg_relation_types
+
+set local role citeledger_owner;
+
+drop table citeledger.kg_relation_types;
+
+reset role;
+
+-- graph/chunks
+
+set local role citeledger_owner;
+
+drop table citeledger.chunks;
+
+reset role;
+
+-- graph/walk_citations
+
+set local role citeledger_owner;
+
+drop function citeledger.walk_citations(uuid[], integer, text);
+
+reset role;
+
+-- graph/get_citations
+
+set local role citeledger_owner;
+
+drop function citeledger.get_citations(uuid);
+drop function citeledger_private.visible_documents(uuid, uuid[]);
+
+reset role;
+
+-- graph/document_triggers
+
+set local role citeledger_owner;
+
+drop trigger documents_left on citeledger.documents;
+drop trigger documents_changed on citeledger.documents;
+drop trigger documents_arrived on citeledger.documents;
+drop trigger documents_before_delete on citeledger.documents;
+drop trigger documents_before_update on citeledger.documents;
+drop function citeledger_private.documents_left();
+drop function citeledger_private.documents_changed();
+drop function citeledger_private.documents_arrived();
+drop function citeledger_private.before_documents_change();
+
+reset role;
+
+-- graph/record_crossref_work
+
+set local role citeledger_owner;
+
+drop function citeledger.record_crossref_work(uuid, jsonb);
+
+reset role;
+
+-- graph/record_references
+
+set local role citeledger_owner;
+
+drop function citeledger.record_references(uuid, text[], text);
+
+reset role;
+
+-- graph/resolve_references
+
+set local role citeledger_owner;
+
+drop function citeledger.resolve_references(boolean);
+
+reset role;
+
+-- graph/reconcile_edges
+
+set local role citeledger_owner;
+
+drop function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean);
+drop function citeledger_private.judged_references(uuid, uuid[], text[]);
+drop type citeledger_private.reference_fate;
+
+reset role;
+
+-- graph/document_citations
+
+set local role citeledger_owner;
+
+drop table citeledger.document_citations;
+
+reset role;
+
+-- graph/document_references
+
+set local role citeledger_owner;
+
+drop table citeledger.document_references;
+
+reset role;
+
 -- cite/suggest_spans
 
 set local role citeledger_owner;
@@ -384,6 +533,14 @@ drop function citeledger.delete_firm(uuid);
 
 reset role;
 
+-- graph/lock_graph
+
+set local role citeledger_owner;
+
+drop function citeledger_private.lock_graph(uuid);
+
+reset role;
+
 -- ledger/chats
 
 set local role citeledger_owner;
@@ -397,6 +554,15 @@ reset role;
 set local role citeledger_owner;
 
 drop table citeledger.documents;
+
+reset role;
+
+-- graph/normalize_doi
+
+set local role citeledger_owner;
+
+drop function citeledger.normalize_doi(text);
+drop function citeledger_private.percent_decode(text);
 
 reset role;
 

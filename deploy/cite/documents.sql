@@ -1,5 +1,6 @@
 -- Deploy citeledger:cite/documents to pg
 -- requires: tenancy/projects
+-- requires: graph/normalize_doi
 
 begin;
 
@@ -18,6 +19,7 @@ create table citeledger.documents (
   license_class text not null default 'unknown',
   source text not null default 'local',
   publication_year integer,
+  doi_key text generated always as (citeledger.normalize_doi(doi)) stored,
   created_at timestamptz not null default now(),
   constraint documents_pkey primary key (firm_id, id),
   constraint documents_firm_fkey foreign key (firm_id)
@@ -31,6 +33,8 @@ create table citeledger.documents (
 );
 
 create index documents_project_idx on citeledger.documents (firm_id, project_id);
+create index documents_doi_key_idx on citeledger.documents (firm_id, doi_key)
+  where doi_key is not null;
 
 alter table citeledger.documents enable row level security;
 alter table citeledger.documents force row level security;
@@ -59,6 +63,9 @@ comment on column citeledger.documents.license_class is
 comment on column citeledger.documents.source is
   'Where the document came from: a label such as local or crossref.';
 comment on column citeledger.documents.publication_year is 'Year of publication, or null.';
+comment on column citeledger.documents.doi_key is
+  'The DOI''s key by normalize_doi, by which references find the document; null when doi holds '
+  'none.';
 comment on column citeledger.documents.created_at is 'When the row was recorded.';
 comment on constraint documents_pkey on citeledger.documents is
   'A document is known within its firm.';
@@ -72,6 +79,8 @@ comment on constraint documents_source_is_label on citeledger.documents is
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on index citeledger.documents_project_idx is
   'The documents of a matter; the referencing side of documents_project_fkey.';
+comment on index citeledger.documents_doi_key_idx is
+  'Who holds a DOI: asked when a list names it.';
 comment on policy documents_of_the_firm on citeledger.documents is
   'Only rows of the firm of the context, to read and to write.';
 

@@ -4,6 +4,7 @@
 -- requires: gate/recount
 -- requires: gate/work_product_fiduciary_gate
 -- requires: cite/document_pages
+-- requires: graph/document_citations
 
 begin;
 
@@ -103,6 +104,17 @@ begin
   where b.firm_id = v_firm_id
   group by b.document_id, b.page_number
   having max(b.block_index) <> count(*) - 1
+  union all
+  select
+    'edge_without_endpoint', 'document_citations',
+    format('%s/%s', e.citing_document_id, e.cited_document_id)
+  from citeledger.document_citations as e
+  where e.firm_id = v_firm_id
+    and (
+      select count(*)
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.id in (e.citing_document_id, e.cited_document_id)
+    ) < 2
   order by 1, 2, 3;
 end
 $$;
@@ -111,10 +123,10 @@ comment on function citeledger.check_integrity() is
   'What is wrong in the context''s firm; no row on a healthy database. problem: '
   'source_without_entry (a source of a turn that is finalized or has a verdict), '
   'entry_differs_from_source, verdict_differs_from_recount, finalized_turn_without_verdict, '
-  'page_block_gap (a page whose block indexes have a gap; row_key is document_id/page_number). '
-  'table_name: where the row is; row_key: its id. It reads the whole firm in one snapshot and '
-  'locks nothing. finalize_turn mends a turn that is named. Needs matters:read. For '
-  'citeledger_reader. Errors: 42501 without the permission.';
+  'page_block_gap, edge_without_endpoint. table_name: where the row is; row_key: its id, or '
+  'document_id/page_number of a page, or the two document ids of an edge. It reads the whole firm '
+  'in one snapshot and locks nothing. finalize_turn mends a turn that is named. Needs '
+  'matters:read. For citeledger_reader. Errors: 42501 without the permission.';
 
 revoke all on function citeledger.check_integrity() from public;
 grant execute on function citeledger.check_integrity() to citeledger_reader;

@@ -3,6 +3,7 @@
 -- requires: tenancy/acting_firm
 -- requires: ledger/chats
 -- requires: cite/documents
+-- requires: graph/lock_graph
 
 begin;
 
@@ -22,6 +23,10 @@ as $$
 declare
   v_outer text;
 begin
+  -- The graph's lock before the firm's: an ingest takes them in this order.
+  if current_setting('transaction_isolation') in ('read committed', 'read uncommitted') then
+    perform citeledger_private.lock_graph(p_firm_id);
+  end if;
   -- Locked first: no session can add a row to the firm while it goes.
   perform from citeledger.firms as f where f.id = p_firm_id for update;
   if not found then

@@ -10,6 +10,7 @@ select citeledger_private.verify_relation(
   column deleted_at timestamp with time zone
   column document_kind text not null default 'record'::text
   column doi text
+  column doi_key text generated citeledger.normalize_doi(doi)
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column is_privileged boolean not null default false
@@ -29,6 +30,8 @@ select citeledger_private.verify_relation(
   grant insert, select to citeledger_app
   grant update (deleted_at, document_kind, doi, is_privileged, license_class, project_id,
     publication_year, source, title) to citeledger_app
+  index CREATE INDEX documents_doi_key_idx ON citeledger.documents USING btree (firm_id, doi_key)
+    WHERE (doi_key IS NOT NULL)
   index CREATE INDEX documents_project_idx ON citeledger.documents USING btree (firm_id, project_id)
   owner citeledger_owner
   policy documents_of_the_firm permissive for all to public using (firm_id = ( SELECT

@@ -164,7 +164,14 @@ select set_eq(
     'work_product_fiduciary_gate forced',
     'finalize_failure forced',
     'document_pages forced',
-    'document_page_blocks forced'
+    'document_page_blocks forced',
+    'kg_entities forced',
+    'document_citations forced',
+    'kg_relationships forced',
+    'kg_entity_mentions forced',
+    'kg_relation_types forced',
+    'chunks forced',
+    'document_references forced'
   ],
   'these tables and no other relation, with row security forced on each but firms'
 );
@@ -288,7 +295,7 @@ select is(
     from pg_constraint as k
     where k.contype = 'f' and k.conrelid in (select t.oid from tenant_tables as t)
   ),
-  21::bigint,
+  33::bigint,
   'there are as many foreign keys as were looked at'
 );
 select is_empty(
@@ -313,7 +320,8 @@ select is_empty(
       and k.connamespace = 'citeledger'::regnamespace
       and (
         -- SET NULL names the columns, else it would null firm_id; nothing is deferred.
-        k.confdeltype not in ('c', 'n')
+        -- A type of relationship that is in use stays declared.
+        (k.confdeltype not in ('c', 'n') and k.conname <> 'kg_relationships_relation_type_fkey')
         or (k.confdeltype = 'n' and coalesce(cardinality(k.confdelsetcols), 0) <> 1)
         or k.confupdtype <> 'a'
         or k.condeferrable
@@ -436,7 +444,30 @@ select set_eq(
     'work_product_fiduciary_gate_project_idx on work_product_fiduciary_gate (firm_id, project_id)',
     'unique document_pages_pkey on document_pages (firm_id, document_id, page_number)',
     'unique document_page_blocks_pkey on document_page_blocks (firm_id, document_id, '
-      'page_number, block_index)'
+      'page_number, block_index)',
+    'unique kg_entity_mentions_pkey on kg_entity_mentions (firm_id, entity_id, chunk_id)',
+    'kg_entity_mentions_chunk_idx on kg_entity_mentions (firm_id, chunk_id)',
+    'document_references_doi_key_idx on document_references (firm_id, doi_key)',
+    'unique kg_relationships_pkey on kg_relationships (firm_id, id)',
+    'unique kg_relation_types_pkey on kg_relation_types (firm_id, relation_type)',
+    'unique chunks_pkey on chunks (firm_id, id)',
+    'documents_doi_key_idx on documents (firm_id, doi_key) where (doi_key IS NOT NULL)',
+    'kg_relationships_target_entity_idx on kg_relationships (firm_id, target_entity_id, '
+      'source_entity_id)',
+    'unique document_references_pkey on document_references (firm_id, id)',
+    'unique document_references_list_key on document_references (firm_id, document_id, source, '
+      'doi_key)',
+    'unique kg_entities_name_key on kg_entities (firm_id)',
+    'unique chunks_document_place_key on chunks (firm_id, document_id, chunk_index)',
+    'document_citations_cited_idx on document_citations (firm_id, cited_document_id, '
+      'citing_document_id)',
+    'kg_relationships_source_entity_idx on kg_relationships (firm_id, source_entity_id, '
+      'target_entity_id)',
+    'kg_relationships_relation_type_idx on kg_relationships (firm_id, relation_type)',
+    'kg_relationships_chunk_idx on kg_relationships (firm_id, chunk_id)',
+    'unique kg_entities_pkey on kg_entities (firm_id, id)',
+    'unique document_citations_pkey on document_citations (firm_id, citing_document_id, '
+      'cited_document_id)'
   ],
   'exactly these indexes, unique and not'
 );
@@ -485,7 +516,17 @@ select set_eq(
     'messages_finalize_updated after update of citeledger.messages for each statement: '
       'citeledger_private.finalize_updated',
     'messages_seal before update of citeledger.messages for each row: '
-      'citeledger_private.seal_message'
+      'citeledger_private.seal_message',
+    'documents_before_delete before delete of citeledger.documents for each statement: '
+      'citeledger_private.before_documents_change',
+    'documents_left after delete of citeledger.documents for each statement: '
+      'citeledger_private.documents_left',
+    'documents_changed after update of citeledger.documents for each statement: '
+      'citeledger_private.documents_changed',
+    'documents_before_update before update of citeledger.documents for each statement: '
+      'citeledger_private.before_documents_change',
+    'documents_arrived after insert of citeledger.documents for each statement: '
+      'citeledger_private.documents_arrived'
   ],
   'exactly these triggers, all of them enabled'
 );
@@ -621,7 +662,36 @@ select set_eq(
     'citeledger_private.span_fault(jsonb) plpgsql immutable, parallel safe, security invoker',
     'citeledger_private.occurrences(text,text) sql immutable, parallel safe, security invoker',
     'citeledger_private.is_whole_number(jsonb,integer) plpgsql immutable, parallel safe, '
-      'security invoker'
+      'security invoker',
+    'citeledger_private.documents_in_scope(uuid,uuid[],jsonb) plpgsql stable, parallel safe, '
+      'security invoker',
+    'citeledger.graph_gc(boolean) plpgsql volatile, parallel unsafe, security definer',
+    'citeledger.record_crossref_work(uuid,jsonb) plpgsql volatile, parallel unsafe, security '
+      'definer',
+    'citeledger_private.visible_documents(uuid,uuid[]) plpgsql stable, parallel safe, security '
+      'invoker',
+    'citeledger_private.before_documents_change() plpgsql volatile, parallel unsafe, security '
+      'definer',
+    'citeledger_private.scope_fault(jsonb) plpgsql immutable, parallel safe, security invoker',
+    'citeledger.corpus_delete(uuid[]) plpgsql volatile, parallel unsafe, security definer',
+    'citeledger.graph_stage(text[],integer,boolean,jsonb,integer) plpgsql stable, parallel '
+      'safe, security definer',
+    'citeledger_private.documents_arrived() plpgsql volatile, parallel unsafe, security definer',
+    'citeledger_private.documents_left() plpgsql volatile, parallel unsafe, security definer',
+    'citeledger.resolve_references(boolean) plpgsql volatile, parallel unsafe, security definer',
+    'citeledger_private.percent_decode(text) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.documents_changed() plpgsql volatile, parallel unsafe, security definer',
+    'citeledger.get_citations(uuid) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
+    'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '
+      'security invoker',
+    'citeledger.normalize_doi(text) plpgsql immutable, parallel safe, security definer',
+    'citeledger.record_references(uuid,text[],text) plpgsql volatile, parallel unsafe, security '
+      'definer',
+    'citeledger_private.reconcile_edges(uuid,uuid[],text[],text,boolean) plpgsql volatile, '
+      'parallel unsafe, security invoker',
+    'citeledger.walk_citations(uuid[],integer,text) plpgsql stable, parallel safe, security '
+      'definer'
   ],
   'every function is what it is declared to be: language, volatility, parallel label, security'
 );

@@ -8,7 +8,7 @@
 
 begin;
 
-select plan(104);
+select plan(146);
 
 -- A superuser or a role exempt from row security would pass tests that guard nothing.
 select is(
@@ -52,6 +52,25 @@ begin
   perform citeledger.replace_document_pages(
     '00000000-0000-4000-8000-0000000000d1', '[{"page_number": 1, "blocks": ["text"]}]'
   );
+  insert into citeledger.documents (id, title, doi)
+  values ('00000000-0000-4000-8000-0000000000d2', 'Cited', '10.1000/cited');
+  perform citeledger.record_references('00000000-0000-4000-8000-0000000000d1',
+    array['10.1000/cited']);
+  insert into citeledger.chunks (id, document_id, chunk_index, content)
+  values ('00000000-0000-4000-8000-000000000071', '00000000-0000-4000-8000-0000000000d1', 0,
+    'text');
+  insert into citeledger.kg_relation_types (relation_type) values ('governs');
+  insert into citeledger.kg_entities (id, name, entity_type)
+  values ('00000000-0000-4000-8000-000000000081', 'Lease', 'concept'),
+    ('00000000-0000-4000-8000-000000000082', 'Tenant', 'party');
+  insert into citeledger.kg_entity_mentions (entity_id,
+    chunk_id) values ('00000000-0000-4000-8000-000000000081',
+    '00000000-0000-4000-8000-000000000071');
+  insert into citeledger.kg_relationships (
+    source_entity_id, target_entity_id, relation_type, chunk_id, evidence
+  )
+  values ('00000000-0000-4000-8000-000000000081', '00000000-0000-4000-8000-000000000082',
+    'governs', '00000000-0000-4000-8000-000000000071', 'text');
   insert into citeledger.chats (id)
   values ('00000000-0000-4000-8000-0000000000c1'), ('00000000-0000-4000-8000-0000000000c2');
   insert into citeledger.messages (id, chat_id, role)
@@ -93,7 +112,8 @@ from pg_class as c
 where c.relnamespace = 'citeledger'::regnamespace
   and c.relkind in ('r', 'p')
   and c.relname <> 'firms';
-select is((select count(*) from tenant_table), 14::bigint, 'fourteen tenant tables are looked at');
+select is((select count(*) from tenant_table), 21::bigint,
+  'twenty-one tenant tables are looked at');
 
 create function pg_temp.firms_seen(p_table text)
 returns text
@@ -128,11 +148,21 @@ create function pg_temp.copy_for(p_table text, p_firm text)
 returns void
 language plpgsql
 as $$
+declare
+  v_columns text;
 begin
+  -- A generated column takes no value.
+  select string_agg(quote_ident(a.attname), ', ' order by a.attnum)
+  into v_columns
+  from pg_attribute as a
+  where a.attrelid = format('citeledger.%I', p_table)::regclass
+    and a.attnum > 0
+    and not a.attisdropped
+    and a.attgenerated = ''
+    and a.attname <> 'firm_id';
   execute format(
-    'insert into citeledger.%I select (jsonb_populate_record(t, '
-    'jsonb_build_object(''firm_id'', %L))).* from citeledger.%I as t limit 1',
-    p_table, p_firm, p_table
+    'insert into citeledger.%I (firm_id, %s) select %L, %s from citeledger.%I limit 1',
+    p_table, v_columns, p_firm, v_columns, p_table
   );
 end
 $$;

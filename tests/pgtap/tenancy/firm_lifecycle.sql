@@ -71,6 +71,25 @@ begin
   perform citeledger.replace_document_pages(
     '00000000-0000-4000-8000-0000000000d1', '[{"page_number": 1, "blocks": ["text"]}]'
   );
+  insert into citeledger.documents (id, title, doi)
+  values ('00000000-0000-4000-8000-0000000000d9', 'Cited', '10.1000/cited');
+  perform citeledger.record_references('00000000-0000-4000-8000-0000000000d1',
+    array['10.1000/cited']);
+  insert into citeledger.chunks (id, document_id, chunk_index, content)
+  values ('00000000-0000-4000-8000-000000000071', '00000000-0000-4000-8000-0000000000d1', 0,
+    'text');
+  insert into citeledger.kg_relation_types (relation_type) values ('governs');
+  insert into citeledger.kg_entities (id, name, entity_type)
+  values ('00000000-0000-4000-8000-000000000081', 'Lease', 'concept'),
+    ('00000000-0000-4000-8000-000000000082', 'Tenant', 'party');
+  insert into citeledger.kg_entity_mentions (entity_id,
+    chunk_id) values ('00000000-0000-4000-8000-000000000081',
+    '00000000-0000-4000-8000-000000000071');
+  insert into citeledger.kg_relationships (
+    source_entity_id, target_entity_id, relation_type, chunk_id, evidence
+  )
+  values ('00000000-0000-4000-8000-000000000081', '00000000-0000-4000-8000-000000000082',
+    'governs', '00000000-0000-4000-8000-000000000071', 'text');
   insert into citeledger.chats (id, project_id)
   values
     ('00000000-0000-4000-8000-0000000000c1', '00000000-0000-4000-8000-000000000001'),
@@ -177,9 +196,10 @@ select citeledger.set_context(
 select pg_temp.fill();
 select is(
   pg_temp.inventory(),
-  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; document_pages 1; '
-  'documents 3; '
-  'finalize_failure 0; firms 1; message_caselaw_citations 4; message_citations 9; '
+  'chats 3; chunks 1; citation_ledger_entry 18; citation_ledger_entry_revision 12; '
+  'document_citations 1; document_pages 1; document_references 1; documents 4; '
+  'finalize_failure 0; firms 1; kg_entities 2; kg_entity_mentions 1; kg_relation_types 1; '
+  'kg_relationships 1; message_caselaw_citations 4; message_citations 12; '
   'message_tool_sources 4; messages 4; project_members 1; projects 2; '
   'work_product_fiduciary_gate 3; ',
   'the firm has rows in every table'
@@ -207,9 +227,10 @@ select citeledger.set_context(
 );
 select is(
   pg_temp.inventory(),
-  'chats 0; citation_ledger_entry 0; citation_ledger_entry_revision 0; document_pages 0; '
-  'documents 0; '
-  'finalize_failure 0; firms 0; message_caselaw_citations 0; message_citations 0; '
+  'chats 0; chunks 0; citation_ledger_entry 0; citation_ledger_entry_revision 0; '
+  'document_citations 0; document_pages 0; document_references 0; documents 0; '
+  'finalize_failure 0; firms 0; kg_entities 0; kg_entity_mentions 0; kg_relation_types 0; '
+  'kg_relationships 0; message_caselaw_citations 0; message_citations 0; '
   'message_tool_sources 0; messages 0; project_members 0; projects 0; '
   'work_product_fiduciary_gate 0; ',
   'no row of the firm is left in any table'
@@ -242,9 +263,10 @@ select citeledger.set_context(
 );
 select is(
   pg_temp.inventory(),
-  'chats 3; citation_ledger_entry 15; citation_ledger_entry_revision 9; document_pages 1; '
-  'documents 3; '
-  'finalize_failure 0; firms 1; message_caselaw_citations 4; message_citations 9; '
+  'chats 3; chunks 1; citation_ledger_entry 18; citation_ledger_entry_revision 12; '
+  'document_citations 1; document_pages 1; document_references 1; documents 4; '
+  'finalize_failure 0; firms 1; kg_entities 2; kg_entity_mentions 1; kg_relation_types 1; '
+  'kg_relationships 1; message_caselaw_citations 4; message_citations 12; '
   'message_tool_sources 4; messages 4; project_members 1; projects 2; '
   'work_product_fiduciary_gate 3; ',
   'the other firm has every row that it had, with the same ids'

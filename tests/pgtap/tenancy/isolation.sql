@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(118);
+select plan(153);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -42,6 +42,22 @@ begin
   perform citeledger.replace_document_pages(
     (v_base || '2' || p_suffix)::uuid, '[{"page_number": 1, "blocks": ["text"]}]'
   );
+  insert into citeledger.documents (id, title, doi)
+  values ((v_base || '8' || p_suffix)::uuid, 'Cited', '10.1000/cited');
+  perform citeledger.record_references((v_base || '2' || p_suffix)::uuid, array['10.1000/cited']);
+  insert into citeledger.chunks (id, document_id, chunk_index, content)
+  values ((v_base || '9' || p_suffix)::uuid, (v_base || '2' || p_suffix)::uuid, 0, 'text');
+  insert into citeledger.kg_relation_types (relation_type) values ('governs');
+  insert into citeledger.kg_entities (id, name, entity_type)
+  values ((v_base || 'a' || p_suffix)::uuid, 'Lease', 'concept'),
+    ((v_base || 'b' || p_suffix)::uuid, 'Tenant', 'party');
+  insert into citeledger.kg_entity_mentions (entity_id,
+    chunk_id) values ((v_base || 'a' || p_suffix)::uuid, (v_base || '9' || p_suffix)::uuid);
+  insert into citeledger.kg_relationships (
+    source_entity_id, target_entity_id, relation_type, chunk_id, evidence
+  )
+  values ((v_base || 'a' || p_suffix)::uuid, (v_base || 'b' || p_suffix)::uuid, 'governs',
+    (v_base || '9' || p_suffix)::uuid, 'text');
   insert into citeledger.chats (id, project_id, title)
   values ((v_base || '3' || p_suffix)::uuid, (v_base || '1' || p_suffix)::uuid, 'Chat');
   insert into citeledger.messages (id, chat_id, role, content)
@@ -106,7 +122,14 @@ insert into expected_rows (table_name, rows)
 values
   ('projects', 1),
   ('project_members', 1),
-  ('documents', 1),
+  ('documents', 2),
+  ('document_references', 1),
+  ('document_citations', 1),
+  ('chunks', 1),
+  ('kg_relation_types', 1),
+  ('kg_entities', 2),
+  ('kg_entity_mentions', 1),
+  ('kg_relationships', 1),
   ('document_pages', 1),
   ('chats', 1),
   ('messages', 1),
@@ -283,7 +306,7 @@ select is(
 )
 from (
   values
-    ('update citeledger.documents set title = ''Renamed'''),
+    ('update citeledger.documents set title = ''Renamed'' where doi is null'),
     ('delete from citeledger.project_members'),
     ('delete from citeledger.chats'),
     ('delete from citeledger.projects')
@@ -298,7 +321,7 @@ select is(
 )
 from expected_rows as t;
 select is(
-  (select title from citeledger.documents),
+  (select title from citeledger.documents where doi is null),
   'Lease',
   'the second firm''s document kept its title'
 );

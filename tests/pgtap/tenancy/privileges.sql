@@ -75,7 +75,14 @@ select set_eq(
     'citation_ledger_entry_revision: select to citeledger_app',
     'work_product_fiduciary_gate: select to citeledger_app',
     'finalize_failure: select to citeledger_app',
-    'document_pages: select to citeledger_app'
+    'document_pages: select to citeledger_app',
+    'kg_entity_mentions: insert, select to citeledger_app',
+    'chunks: insert, select to citeledger_app',
+    'document_citations: select to citeledger_app',
+    'document_references: select to citeledger_app',
+    'kg_relationships: insert, select to citeledger_app',
+    'kg_entities: insert, select to citeledger_app',
+    'kg_relation_types: insert, select to citeledger_app'
   ],
   'tables: exactly these privileges, none for the reader, none for PUBLIC'
 );
@@ -168,7 +175,20 @@ select set_eq(
     'citeledger.resolve_span(jsonb): execute to citeledger_admin, citeledger_app',
     'citeledger.cite(uuid,jsonb): execute to citeledger_admin, citeledger_app, citeledger_reader',
     'citeledger.cite_ledger_entry(uuid): execute to citeledger_admin, citeledger_app, '
-      'citeledger_reader'
+      'citeledger_reader',
+    'citeledger.normalize_doi(text): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader',
+    'citeledger.walk_citations(uuid[],integer,text): execute to citeledger_admin, '
+      'citeledger_app, citeledger_reader',
+    'citeledger.record_references(uuid,text[],text): execute to citeledger_admin, citeledger_app',
+    'citeledger.graph_gc(boolean): execute to citeledger_admin',
+    'citeledger.get_citations(uuid): execute to citeledger_admin, citeledger_app, '
+      'citeledger_reader',
+    'citeledger.graph_stage(text[],integer,boolean,jsonb,integer): execute to citeledger_admin, '
+      'citeledger_app, citeledger_reader',
+    'citeledger.resolve_references(boolean): execute to citeledger_admin',
+    'citeledger.record_crossref_work(uuid,jsonb): execute to citeledger_admin, citeledger_app',
+    'citeledger.corpus_delete(uuid[]): execute to citeledger_admin'
   ],
   'functions: exactly these may be executed, none by PUBLIC'
 );

@@ -1,0 +1,17 @@
+-- Revert citeledger:graph/document_triggers from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop trigger documents_left on citeledger.documents;
+drop trigger documents_changed on citeledger.documents;
+drop trigger documents_arrived on citeledger.documents;
+drop trigger documents_before_delete on citeledger.documents;
+drop trigger documents_before_update on citeledger.documents;
+drop function citeledger_private.documents_left();
+drop function citeledger_private.documents_changed();
+drop function citeledger_private.documents_arrived();
+drop function citeledger_private.before_documents_change();
+
+commit;

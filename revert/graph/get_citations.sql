@@ -1,0 +1,10 @@
+-- Revert citeledger:graph/get_citations from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger.get_citations(uuid);
+drop function citeledger_private.visible_documents(uuid, uuid[]);
+
+commit;

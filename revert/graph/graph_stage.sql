@@ -1,0 +1,11 @@
+-- Revert citeledger:graph/graph_stage from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger.graph_stage(text[], integer, boolean, jsonb, integer);
+drop function citeledger_private.documents_in_scope(uuid, uuid[], jsonb);
+drop function citeledger_private.scope_fault(jsonb);
+
+commit;

@@ -1,0 +1,10 @@
+-- Revert citeledger:graph/normalize_doi from pg
+
+begin;
+
+set local role citeledger_owner;
+
+drop function citeledger.normalize_doi(text);
+drop function citeledger_private.percent_decode(text);
+
+commit;

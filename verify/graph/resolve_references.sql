@@ -1,0 +1,20 @@
+-- Verify citeledger:graph/resolve_references on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger.resolve_references(boolean)', $facts$
+  arguments p_dry_run boolean DEFAULT true
+  grant execute to citeledger_admin
+  language plpgsql
+  owner citeledger_owner
+  parallel unsafe
+  returns jsonb
+  security definer
+  set search_path=pg_catalog, pg_temp
+  volatile
+$facts$);
+
+rollback;
