@@ -2315,6 +2315,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- Laterally, an index look-up for each turn, whatever the planner knows of the tables: "offset 0"
@@ -2419,7 +2421,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_had_entries boolean;
+  v_due integer;
   v_written integer;
   v_stale_ids uuid[];
   v_kinds text[];
@@ -2428,31 +2430,28 @@ declare
   v_providers text[];
   v_retrieved timestamptz[];
 begin
-  -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
-  -- to refresh.
-  v_had_entries := exists (
-    select
-    from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_id = any(p_message_ids)
-  );
-
-  with written as (
+  with due as materialized (
+    select * from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  written as (
     insert into citeledger.citation_ledger_entry (
       firm_id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, v.project_id, v.chat_id, v.message_id,
-      v.source_kind, v.message_citation_id, v.message_caselaw_citation_id, v.message_tool_source_id,
-      v.verification_status, v.confidence, v.provider, v.retrieved_at
-    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as v
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
+      d.verification_status, d.confidence, d.provider, d.retrieved_at
+    from due as d
     on conflict do nothing
     returning id
   )
-  select count(*)::integer into v_written from written;
+  select (select count(*) from due)::integer, (select count(*) from written)::integer
+  into v_due, v_written;
 
-  if not v_had_entries then
+  -- All of them are new: nothing can be out of date.
+  if v_written = v_due then
     return v_written;
   end if;
 
@@ -2775,6 +2774,8 @@ parallel safe
 security invoker
 rows 1
 set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query
@@ -2986,6 +2987,8 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_followers uuid[];
@@ -3100,6 +3103,25 @@ begin
 end
 $$;
 
+create function citeledger_private.clear_failures(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  delete from citeledger.finalize_failure as f
+  where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
+end
+$$;
+
 create function citeledger_private.withdraw_gates(
   p_firm_id uuid,
   p_message_ids uuid[],
@@ -3150,12 +3172,15 @@ $$;
 comment on function citeledger_private.log_failure(uuid, uuid[], text, text) is
   'Records in finalize_failure that p_stage failed with p_sqlstate for the given turns, in place '
   'of an earlier failure of that stage, and warns. Never raises, except for 40001.';
+comment on function citeledger_private.clear_failures(uuid, uuid[]) is
+  'Forgets the logged failures of the given turns.';
 comment on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) is
   'Removes the verdicts of turns whose stage p_stage failed with p_sqlstate, logs and warns: no '
   'ledger means no verdict, never an old one. Raises only when an old verdict can be read but not '
   'removed.';
 
 revoke all on function citeledger_private.log_failure(uuid, uuid[], text, text) from public;
+revoke all on function citeledger_private.clear_failures(uuid, uuid[]) from public;
 revoke all on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) from public;
 
 reset role;
@@ -3214,8 +3239,7 @@ begin
         v_source_ids := null;
       end if;
     end if;
-    delete from citeledger.finalize_failure as f
-    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
+    perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
     perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
   exception
     when serialization_failure then
@@ -3228,8 +3252,7 @@ begin
   if left(v_sqlstate, 2) in ('22', '23') and cardinality(p_message_ids) = 1 then
     v_sqlstate := null;
     begin
-      delete from citeledger.finalize_failure as f
-      where f.firm_id = p_firm_id and f.message_id = p_message_ids[1];
+      perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
       perform citeledger_private.assemble_rows(p_firm_id, p_message_ids[1], v_source_ids);
     exception
       when serialization_failure then

@@ -389,6 +389,7 @@ reset role;
 set local role citeledger_owner;
 
 drop function citeledger_private.withdraw_gates(uuid, uuid[], text, text);
+drop function citeledger_private.clear_failures(uuid, uuid[]);
 drop function citeledger_private.log_failure(uuid, uuid[], text, text);
 
 reset role;

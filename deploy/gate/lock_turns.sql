@@ -49,6 +49,8 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_followers uuid[];

@@ -57,8 +57,7 @@ begin
         v_source_ids := null;
       end if;
     end if;
-    delete from citeledger.finalize_failure as f
-    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
+    perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
     perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
   exception
     when serialization_failure then
@@ -71,8 +70,7 @@ begin
   if left(v_sqlstate, 2) in ('22', '23') and cardinality(p_message_ids) = 1 then
     v_sqlstate := null;
     begin
-      delete from citeledger.finalize_failure as f
-      where f.firm_id = p_firm_id and f.message_id = p_message_ids[1];
+      perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
       perform citeledger_private.assemble_rows(p_firm_id, p_message_ids[1], v_source_ids);
     exception
       when serialization_failure then

@@ -49,6 +49,25 @@ begin
 end
 $$;
 
+create function citeledger_private.clear_failures(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  delete from citeledger.finalize_failure as f
+  where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
+end
+$$;
+
 create function citeledger_private.withdraw_gates(
   p_firm_id uuid,
   p_message_ids uuid[],
@@ -99,12 +118,15 @@ $$;
 comment on function citeledger_private.log_failure(uuid, uuid[], text, text) is
   'Records in finalize_failure that p_stage failed with p_sqlstate for the given turns, in place '
   'of an earlier failure of that stage, and warns. Never raises, except for 40001.';
+comment on function citeledger_private.clear_failures(uuid, uuid[]) is
+  'Forgets the logged failures of the given turns.';
 comment on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) is
   'Removes the verdicts of turns whose stage p_stage failed with p_sqlstate, logs and warns: no '
   'ledger means no verdict, never an old one. Raises only when an old verdict can be read but not '
   'removed.';
 
 revoke all on function citeledger_private.log_failure(uuid, uuid[], text, text) from public;
+revoke all on function citeledger_private.clear_failures(uuid, uuid[]) from public;
 revoke all on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) from public;
 
 commit;

@@ -20,7 +20,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_had_entries boolean;
+  v_due integer;
   v_written integer;
   v_stale_ids uuid[];
   v_kinds text[];
@@ -29,31 +29,28 @@ declare
   v_providers text[];
   v_retrieved timestamptz[];
 begin
-  -- A source that was just inserted, and a turn that is assembled for the first time, have nothing
-  -- to refresh.
-  v_had_entries := exists (
-    select
-    from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_id = any(p_message_ids)
-  );
-
-  with written as (
+  with due as materialized (
+    select * from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  written as (
     insert into citeledger.citation_ledger_entry (
       firm_id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, v.project_id, v.chat_id, v.message_id,
-      v.source_kind, v.message_citation_id, v.message_caselaw_citation_id, v.message_tool_source_id,
-      v.verification_status, v.confidence, v.provider, v.retrieved_at
-    from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as v
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
+      d.verification_status, d.confidence, d.provider, d.retrieved_at
+    from due as d
     on conflict do nothing
     returning id
   )
-  select count(*)::integer into v_written from written;
+  select (select count(*) from due)::integer, (select count(*) from written)::integer
+  into v_due, v_written;
 
-  if not v_had_entries then
+  -- All of them are new: nothing can be out of date.
+  if v_written = v_due then
     return v_written;
   end if;
 

@@ -32,6 +32,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- Laterally, an index look-up for each turn, whatever the planner knows of the tables: "offset 0"

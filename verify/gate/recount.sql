@@ -14,7 +14,7 @@ select citeledger_private.verify_function(
     integer, fail_count integer, unrecognized_count integer, confidence double precision,
     unrecognized_statuses text[])
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

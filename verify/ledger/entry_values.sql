@@ -15,7 +15,7 @@ select citeledger_private.verify_function(
     source_kind text, verification_status text, confidence double precision, provider text,
     retrieved_at timestamp with time zone)
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 
