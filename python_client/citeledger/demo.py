@@ -1,4 +1,4 @@
-"""A small matter from beginning to end: three turns, one of each verdict.
+"""A small matter from beginning to end: three turns, one of each verdict, and clicks on quotes.
 
 Run it as ``python -m citeledger.demo``. It starts a private PostgreSQL, installs citeledger, plays
 the matter as a role that has only citeledger_app, shows what the database then says, and removes
@@ -21,7 +21,15 @@ from psycopg import sql
 
 from .client import CiteLedger
 from .embedded import EmbeddedServerError, Installed, installed
-from .rows import CaselawSource, DocumentSource, Gate, LedgerEntry, LedgerTrace, ToolSource
+from .rows import (
+    CaselawSource,
+    CiteResolution,
+    DocumentSource,
+    Gate,
+    LedgerEntry,
+    LedgerTrace,
+    ToolSource,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -33,6 +41,33 @@ _READ: Final = ("matters:read",)
 
 LEASE: Final = "Lease, 14 Ropewalk Lane"
 LETTER: Final = "Letter of the tenant, 3 March"
+NOTICE: Final = "The Tenant shall give not less than ninety (90) days' written notice."
+ROOF: Final = "The Landlord shall keep the roof and the outer walls in good repair."
+
+# The text of the pages, block by block, as a scanner read them.
+PAGES: Final = {
+    LEASE: {
+        4: ["4. Repairs", f"4.1 {ROOF}"],
+        7: ["11. Term and notice", "11.1 The Term ends on 31 May.", f"11.2 {NOTICE}"],
+        9: [
+            "15. Deposit",
+            "15.1 The Deposit is held apart from the Landlord's own money.",
+            "15.2 It bears no interest.",
+            "15.3 The Deposit equals two months' rent.",
+            "15.4 The Landlord may retain so much of the Deposit as the damage requires.",
+        ],
+    },
+    LETTER: {
+        1: [
+            "We hereby give notice that we will not renew\nthe lease.",
+            "We thank you for four good years.",
+            "One thing has to be said.",
+            "It rained in twice this winter. We wrote to you each time, and nobody came.",
+        ]
+    },
+}
+SCANNED_AGAIN: Final = NOTICE.replace("ninety (90)", "nincty (9O)")
+"""What a worse scan makes of clause 11.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +124,7 @@ TURNS: Final = (
         (
             _quote(
                 LEASE,
-                "The Tenant shall give not less than ninety (90) days' written notice.",
+                NOTICE,
                 "exact_match",
                 1.0,
                 page=7,
@@ -131,7 +166,7 @@ TURNS: Final = (
             ),
             _quote(
                 LEASE,
-                "The Landlord shall keep the roof and the outer walls in good repair.",
+                ROOF,
                 "exact_match",
                 1.0,
                 page=4,
@@ -182,7 +217,21 @@ BADGES: Final = {
     "supported_only": ("SUPPORTED ONLY", "bold black on yellow", "some rest on a judgement"),
     "flagged": ("FLAGGED", "bold white on red", "at least one citation does not hold"),
 }
+REASONS: Final = {
+    "page_missing": "the page is gone",
+    "quote_absent": "the quoted words are not on the page as it is now",
+    "text_mismatch": "other words stand there now",
+}
 TIER_STYLES: Final = {"pass": "green", "supported": "yellow", "fail": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Click:
+    """Somebody clicked a quote: when, which one, and what the live check found."""
+
+    when: str
+    quote: str
+    found: CiteResolution
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +242,7 @@ class Played:
     turns: dict[UUID, Turn]
     trace: LedgerTrace
     reasons: dict[tuple[UUID, str], str]
+    clicks: tuple[Click, ...]
 
 
 def _insert(connection: psycopg.Connection[Any], table: str, values: dict[str, Any]) -> UUID:
@@ -231,8 +281,10 @@ def play(place: Installed) -> Played:
             )
             documents = {
                 title: _insert(connection, "documents", {"project_id": project_id, "title": title})
-                for title in (LEASE, LETTER)
+                for title in PAGES
             }
+            for title, pages in PAGES.items():
+                client.replace_document_pages(documents[title], _written(pages))
             chat_id = _insert(
                 connection, "chats", {"project_id": project_id, "title": "Questions on the lease"}
             )
@@ -266,7 +318,29 @@ def play(place: Installed) -> Played:
             turns[message_id] = turn
         with client.context(firm_id=firm_id, permissions=_READ):
             trace = client.ledger_trace(chat_id)
-    return Played(matter_number, turns, trace, reasons)
+            notice, roof = (_entry_of(trace, quote) for quote in (NOTICE, ROOF))
+            clicks = [Click("First click", NOTICE, client.cite_ledger_entry(notice))]
+        with client.context(firm_id=firm_id, permissions=_READ):
+            pages = PAGES[LEASE] | {7: [*PAGES[LEASE][7][:2], f"11.2 {SCANNED_AGAIN}"]}
+            client.replace_document_pages(documents[LEASE], _written(pages))
+        with client.context(firm_id=firm_id, permissions=_READ):
+            clicks += [
+                Click("Second click", NOTICE, client.cite_ledger_entry(notice)),
+                Click("Another quote", ROOF, client.cite_ledger_entry(roof)),
+            ]
+    return Played(matter_number, turns, trace, reasons, tuple(clicks))
+
+
+def _written(pages: dict[int, list[str]]) -> list[dict[str, object]]:
+    return [{"page_number": number, "blocks": blocks} for number, blocks in pages.items()]
+
+
+def _entry_of(trace: LedgerTrace, quote: str) -> UUID:
+    """Find the entry of a quote, as an application knows it from the link that it shows."""
+    for entry in trace.entries:
+        if _quoted(entry) == f"“{quote}”":
+            return entry.id
+    raise LookupError(quote)
 
 
 # Showing it
@@ -342,6 +416,7 @@ def show(played: Played, console: Console) -> None:
     for number, (message_id, turn) in enumerate(played.turns.items(), start=1):
         entries = [e for e in played.trace.entries if e.message_id == message_id]
         _show_turn(console, number, turn, gates[message_id], entries, played.reasons)
+    _show_clicks(console, played.clicks)
 
 
 def _show_turn(
@@ -359,7 +434,7 @@ def _show_turn(
 
     badge, style, meaning = BADGES[gate.gate_status]
     console.print()
-    console.rule(f"Turn {number}", align="left", characters="─" if console.is_terminal else "-")
+    _rule(console, f"Turn {number}")
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column()
@@ -410,6 +485,48 @@ def _show_failure(
     facts.add_row("Why", Text(why))
     console.print()
     console.print(facts)
+
+
+def _show_clicks(console: Console, clicks: tuple[Click, ...]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print()
+    _rule(console, "Clicks")
+    console.print(
+        "A quote is compared with the live page whenever somebody clicks it, byte for byte. Only "
+        "what holds gets a link."
+    )
+    first, *later = clicks
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column()
+
+    def add(click: Click) -> None:
+        found = click.found
+        badge = "VERIFIED" if found.verified else "NEEDS RE-VERIFICATION"
+        style = "bold white on green" if found.verified else "bold white on red"
+        label = Text(f" {badge} ", style) if console.is_terminal else Text(f"[{badge}]")
+        facts.add_row("", "")
+        facts.add_row(click.when, Text(f"“{click.quote}”"))
+        facts.add_row("", label)
+        facts.add_row("", Text(found.deep_link or _why(found)))
+
+    add(first)
+    facts.add_row("", "")
+    facts.add_row("Scanned again", Text(f"Page 7 now reads “{SCANNED_AGAIN}”"))
+    for click in later:
+        add(click)
+    console.print(facts)
+
+
+def _why(found: CiteResolution) -> str:
+    reason = found.reason or ""
+    return f"{reason}: {REASONS.get(reason, 'it no longer holds')}. There is no link."
+
+
+def _rule(console: Console, title: str) -> None:
+    console.rule(title, align="left", characters="─" if console.is_terminal else "-")
 
 
 def show_end(console: Console, directory: Path | None) -> None:

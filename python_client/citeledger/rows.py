@@ -10,6 +10,8 @@ from uuid import UUID
 Json: TypeAlias = dict[str, Any]
 GateStatus: TypeAlias = Literal["fiduciary_grade", "supported_only", "flagged"]
 Tier: TypeAlias = Literal["pass", "supported", "fail", "provenance"]
+Direction: TypeAlias = Literal["cites", "cited_by", "both"]
+Via: TypeAlias = Literal["concept", "citation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,182 @@ class IntegrityProblem:
     row_key: str
 
 
+@dataclass(frozen=True, slots=True)
+class SourceSpan:
+    """A quote, and where it is said to stand."""
+
+    document_id: UUID
+    page_number: int | None
+    """From 1. None only in an answer, for a citation that names no page."""
+    quote: str
+    block_index: int | None = None
+    """From 0; None when the quote is anchored in the page, its blocks joined by one newline."""
+    char_start: int | None = None
+    """In Unicode code points from 0, in the block or the page; both offsets or neither."""
+    char_end: int | None = None
+    """Exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class CiteResolution:
+    """What the live check of a span found, with the link to it when it holds."""
+
+    verified: bool
+    reason: str | None
+    """Why it does not hold; None exactly when verified."""
+    deep_link: str | None
+    """None unless verified."""
+    engine_state: str
+    checked_at: datetime
+    span: SourceSpan
+
+
+@dataclass(frozen=True, slots=True)
+class CiteError:
+    """In the place of a span of ``cite_many`` that could not be looked at."""
+
+    sqlstate: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpanResolution:
+    """Whether a span holds against the live page, and why not."""
+
+    verified: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """Whether a stored citation still holds after the pages of its document were replaced."""
+
+    message_citation_id: UUID
+    message_id: UUID
+    verified: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedSpan:
+    """A place where a quote stands now: an offer to look at, not a verification."""
+
+    page_number: int
+    block_index: int | None
+    """None when the offsets count in the page."""
+    char_start: int
+    char_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageBlock:
+    """A block of the live text."""
+
+    page_number: int
+    block_index: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One line of a document's reference list."""
+
+    document_id: UUID | None
+    """The document that it names; None unless resolved."""
+    title: str | None
+    doi: str
+    """As printed."""
+    source: str
+    resolved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CitingDocument:
+    """A document that cites another."""
+
+    document_id: UUID
+    title: str
+    doi: str | None
+    """The document's own."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citations:
+    """What a document cites, in printed order, and who cites it, by title."""
+
+    document_id: UUID
+    title: str
+    doi: str | None
+    references: tuple[Reference, ...]
+    cited_by: tuple[CitingDocument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedDocument:
+    """A document that a walk came to, at its least hop."""
+
+    document_id: UUID
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """A chunk that the graph stage offers."""
+
+    chunk_id: UUID
+    hop: int
+    via: Via
+
+
+@dataclass(frozen=True, slots=True)
+class ResolutionReport:
+    """What became of references; the four fates add up to ``references_found``."""
+
+    documents_scanned: int
+    references_found: int
+    matched: int
+    unmatched: int
+    ambiguous: int
+    self_citations_skipped: int
+    rows_written: int
+    rows_removed: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingReport(ResolutionReport):
+    """What became of a list that was recorded."""
+
+    unusable: int
+    """Entries that are no DOI, and were not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionReport:
+    """How many rows of each kind went with the documents."""
+
+    documents: int
+    pages: int
+    blocks: int
+    chunks: int
+    mentions: int
+    relationships: int
+    references: int
+    citations: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """How many rows of each kind graph_gc swept, or would sweep."""
+
+    entities: int
+    citations: int
+    mentions: int
+    relationships: int
+    dry_run: bool
+
+
 def _uuid(value: str | None) -> UUID | None:
     return None if value is None else UUID(value)
 
@@ -240,4 +418,70 @@ def ledger_trace(data: Json) -> LedgerTrace:
         chat_id=UUID(data["chat_id"]),
         entries=tuple(ledger_entry(e) for e in data["entries"]),
         gates=tuple(gate(g) for g in data["gates"]),
+    )
+
+
+def span_json(span: SourceSpan) -> Json:
+    """Write a span in the form of the database, where an optional key that is None is absent."""
+    written = {
+        "document_id": span.document_id,
+        "page_number": span.page_number,
+        "block_index": span.block_index,
+        "char_start": span.char_start,
+        "char_end": span.char_end,
+        "quote": span.quote,
+    }
+    return {key: value for key, value in written.items() if value is not None}
+
+
+def source_span(data: Json) -> SourceSpan:
+    """Build a span from the form of the database."""
+    return SourceSpan(
+        document_id=UUID(data["document_id"]),
+        page_number=data.get("page_number"),
+        quote=data["quote"],
+        block_index=data.get("block_index"),
+        char_start=data.get("char_start"),
+        char_end=data.get("char_end"),
+    )
+
+
+def cite_resolution(data: Json) -> CiteResolution:
+    """Build the answer of cite."""
+    return CiteResolution(
+        verified=data["verified"],
+        reason=data["reason"],
+        deep_link=data["deep_link"],
+        engine_state=data["engine_state"],
+        checked_at=datetime.fromisoformat(data["checked_at"]),
+        span=source_span(data["span"]),
+    )
+
+
+def cite_item(data: Json) -> CiteResolution | CiteError:
+    """Build one item of the answer of cite_many."""
+    if "error" in data:
+        return CiteError(data["error"]["sqlstate"], data["error"]["message"])
+    return cite_resolution(data)
+
+
+def recheck(row: tuple[Any, ...]) -> Recheck:
+    """Build one row of recheck_document."""
+    return Recheck(UUID(row[0]), UUID(row[1]), row[2], row[3])
+
+
+def citations(data: Json) -> Citations:
+    """Build the answer of get_citations."""
+    return Citations(
+        document_id=UUID(data["document_id"]),
+        title=data["title"],
+        doi=data["doi"],
+        references=tuple(
+            Reference(_uuid(r["document_id"]), r["title"], r["doi"], r["source"], r["resolved"])
+            for r in data["references"]
+        ),
+        cited_by=tuple(
+            CitingDocument(UUID(c["document_id"]), c["title"], c["doi"], c["source"])
+            for c in data["cited_by"]
+        ),
     )

@@ -67,6 +67,16 @@ def test_into_a_pipe(environment: dict[str, str], folder: Path) -> None:
         assert word in text
     for word in ("kb_document", "caselaw", "courtlistener", "What failed", "Why"):
         assert word in text
+    before, after = text.split("\nClicks -", 1)[1].split("\nScanned again ", 1)
+    link = r"^ +(/matters/2026-0147/record/doc/[0-9a-f-]{36}\?page=\d&block=\d)$"
+    badges = r"^ +\[(VERIFIED|NEEDS RE-VERIFICATION)\]$"
+    assert re.findall(badges, before, flags=re.MULTILINE) == ["VERIFIED"]
+    (first,) = re.findall(link, before, flags=re.MULTILINE)
+    assert re.findall(badges, after, flags=re.MULTILINE) == ["NEEDS RE-VERIFICATION", "VERIFIED"]
+    (other,) = re.findall(link, after, flags=re.MULTILINE)
+    assert (first[-15:], other[-15:]) == ("?page=7&block=2", "?page=4&block=1")
+    assert "quote_absent: the quoted words are not on the page" in after
+    assert "There is no link." in after
     assert "Read next" in text
     assert "Nothing is left behind" in text
     assert nothing_left(folder)
@@ -95,7 +105,9 @@ def test_on_a_terminal(environment: dict[str, str]) -> None:
     text = output.decode()
     assert "\x1b[" in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    for badge in ("FIDUCIARY GRADE", "SUPPORTED ONLY", "FLAGGED"):
+    for badge in (
+        "FIDUCIARY GRADE", "SUPPORTED ONLY", "FLAGGED", "VERIFIED", "NEEDS RE-VERIFICATION",
+    ):  # fmt: skip
         assert f" {badge} " in plain
     assert max(len(line.rstrip("\r")) for line in plain.split("\n")) <= 100
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
     from conftest import Database
 
-PAGES = ("README.md", "docs/guide.md", "docs/operations.md", "docs/threat-model.md")
+PAGES = (
+    "README.md", "docs/guide.md", "docs/http.md", "docs/operations.md", "docs/threat-model.md",
+)  # fmt: skip
 WITH_PYTHON = ("README.md", "docs/guide.md")
 LOGINS = {"admin": "t_admin", "deployer": DEPLOYER, "superuser": "postgres"}
 # Roles that a page makes; they belong to the cluster, so a test has to take them away again.
 MADE = ("citeledger_backup",)
-KEPT = ("firm_id", "chat_id", "document_id")
+KEPT = ("firm_id", "project_id", "chat_id", "document_id")
 
 _ROW_COUNT = re.compile(r"\(\d+ rows?\)")
 

@@ -9,7 +9,7 @@ from .server import Server
 
 
 def schema_dump(server: Server, dbname: str) -> str:
-    """Return the schema without Sqitch's registry and pgTAP: comments, owners, privileges and all."""
+    """Return the schema, comments and privileges and all, but not Sqitch's registry and pgTAP."""
     done = subprocess.run(
         [
             str(server.bin_dir / "pg_dump"),
