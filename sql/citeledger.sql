@@ -377,12 +377,12 @@ declare
 begin
   -- A line that is indented by four or more blanks continues the one before.
   v_expected := array(
-    select regexp_replace(btrim(l.line), '\s+', ' ', 'g')
+    select regexp_replace(btrim(l.line), '[[:space:]]+', ' ', 'g')
     from string_to_table(regexp_replace(p_expected, E'\n {4,}', ' ', 'g'), E'\n') as l (line)
     where btrim(l.line) <> ''
   );
   v_found := array(
-    select regexp_replace(f.line, '\s+', ' ', 'g') from unnest(p_found) as f (line)
+    select regexp_replace(f.line, '[[:space:]]+', ' ', 'g') from unnest(p_found) as f (line)
   );
   v_missing := array(select unnest(v_expected) except select unnest(v_found) order by 1);
   v_unexpected := array(
@@ -422,7 +422,7 @@ begin
     p_relation::text,
     array(select citeledger_private.describe_relation(p_relation)),
     p_expected,
-    '^(owner|row security|grant|uncommented) |^policy \S+ permissive '
+    '^(owner|row security|grant|uncommented) |^policy [^ ]+ permissive '
   );
 end
 $$;
@@ -617,8 +617,8 @@ begin
     -- hand cannot fail, a cast could.
     if v_setting is null
       or v_setting !~ (
-        '^\{(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+")'
-        || '(?:,(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+"))*\}$'
+        '^[{](?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+")'
+        || '(?:,(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+"))*[}]$'
       )
     then
       return false;
@@ -1175,7 +1175,7 @@ begin
     return null;
   end if;
   -- What nearly every list holds: nothing to drop, nothing to decode, only letters to lower.
-  if p_doi collate "C" ~ '^10\.[0-9]+(?:\.[0-9]+)*/[A-Za-z0-9._/-]*[A-Za-z0-9]$'
+  if p_doi collate "C" ~ '^10[.][0-9]+(?:[.][0-9]+)*/[A-Za-z0-9._/-]*[A-Za-z0-9]$'
     and octet_length(p_doi) <= 2048
   then
     return translate(p_doi, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
@@ -1185,8 +1185,8 @@ begin
   loop
     v_prefix := substring(
       v_doi collate "C"
-      from '^(?:[dD][oO][iI]:|(?:[hH][tT][tT][pP][sS]?://)?(?:[dD][xX]\.|[wW][wW][wW]\.)?'
-        || '[dD][oO][iI]\.[oO][rR][gG]/)'
+      from '^(?:[dD][oO][iI]:|(?:[hH][tT][tT][pP][sS]?://)?(?:[dD][xX][.]|[wW][wW][wW][.])?'
+        || '[dD][oO][iI][.][oO][rR][gG]/)'
     );
     exit when v_prefix is null;
     v_is_url := v_is_url or right(v_prefix, 1) = '/';
@@ -1210,7 +1210,7 @@ begin
 
   -- What follows a DOI in a sentence: punctuation, opening brackets, closing ones of no pair. So it
   -- ends with the last closing bracket that is balanced up to there, or before all of these.
-  v_body := rtrim(v_doi, v_blanks || E'.,;:!?\'"\u2019\u201d\u00bb\u2026' || v_brackets);
+  v_body := rtrim(v_doi, v_blanks || E'.,;:!?''"\u2019\u201d\u00bb\u2026' || v_brackets);
   v_tail := substr(v_doi, length(v_body) + 1);
   if v_tail <> '' then
     v_balance := array(
@@ -1238,7 +1238,7 @@ begin
     v_doi := v_body || left(v_tail, v_end);
   end if;
 
-  if v_doi collate "C" !~ '^10\.[0-9]+(?:\.[0-9]+)*/.+$'
+  if v_doi collate "C" !~ '^10[.][0-9]+(?:[.][0-9]+)*/.+$'
     or octet_length(v_doi) > 2048
     or length(translate(v_doi, v_blanks, '')) < length(v_doi)
   then
@@ -2577,6 +2577,45 @@ revoke all on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) from
 
 reset role;
 
+-- ledger/assemble_turn
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create function citeledger_private.assemble_turn(
+  p_firm_id uuid,
+  p_message_id uuid
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  begin
+    return citeledger_private.assemble_set(p_firm_id, array[p_message_id]);
+  exception
+    -- The fault may lie in single rows: try each.
+    when data_exception or integrity_constraint_violation then
+      null;
+  end;
+  delete from citeledger.finalize_failure as f
+  where f.firm_id = p_firm_id and f.message_id = p_message_id and f.stage = 'assemble_row';
+  return citeledger_private.assemble_rows(p_firm_id, p_message_id);
+end
+$$;
+
+comment on function citeledger_private.assemble_turn(uuid, uuid) is
+  'Assembles one turn, all at once or, where that fails by SQLSTATE class 22 or 23, source by '
+  'source; returns how many entries are new. Any other error is raised. The caller holds the lock '
+  'of the turn.';
+
+revoke all on function citeledger_private.assemble_turn(uuid, uuid) from public;
+
+reset role;
+
 -- gate/verification_tier
 
 set local role citeledger_owner;
@@ -3215,6 +3254,17 @@ begin
   -- Above read committed a statement does not see what others committed while the lock was awaited,
   -- so a verdict could be stale: none is recorded, and finalize_pending does it later.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    -- What the session itself changed it sees: those entries must not say what is past.
+    if cardinality(v_source_ids) > 0 then
+      begin
+        perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
+      exception
+        when serialization_failure then
+          raise;
+        when others or assert_failure then
+          perform citeledger_private.log_failure(p_firm_id, p_message_ids, 'assemble', sqlstate);
+      end;
+    end if;
     perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, 'isolation', '25000');
     return;
   end if;
@@ -3321,18 +3371,7 @@ declare
   v_written integer;
 begin
   v_followers := citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
-
-  begin
-    v_written := citeledger_private.assemble_set(v_firm_id, array[p_message_id]);
-  exception
-    when data_exception or integrity_constraint_violation then
-      v_written := null;
-  end;
-  if v_written is null then
-    delete from citeledger.finalize_failure as f
-    where f.firm_id = v_firm_id and f.message_id = p_message_id and f.stage = 'assemble_row';
-    v_written := citeledger_private.assemble_rows(v_firm_id, p_message_id);
-  end if;
+  v_written := citeledger_private.assemble_turn(v_firm_id, p_message_id);
 
   -- A verdict that is there already must agree with the ledger as it is now.
   if cardinality(v_followers) > 0 then
@@ -3396,6 +3435,15 @@ begin
     return null;
   end if;
 
+  -- Where an earlier attempt failed, the ledger may be behind its sources: it is caught up first.
+  if exists (
+    select
+    from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id
+  ) then
+    perform citeledger_private.assemble_turn(v_firm_id, p_message_id);
+  end if;
+
   perform citeledger_private.record_gates(v_firm_id, array[p_message_id]);
 
   select g.*
@@ -3409,12 +3457,12 @@ $$;
 comment on function citeledger.compute_and_record_gate(uuid) is
   'Computes the verdict of the turn p_message_id from its ledger entries, stores it, and returns '
   'the row; an unchanged verdict is not written again. A citation that has no entry counts as '
-  'failed. An unrecognised status counts in no tier, flags the turn, and is named in one warning. '
-  'Null, and no row, for an unknown message and for one that is not the assistant''s. Above read '
-  'committed no verdict is recorded: null, logged in finalize_failure (stage isolation). What it '
-  'cannot see is a citation that the application never recorded: record failed ones too, as '
-  'verified = false, also for caselaw. Locks the message until the transaction ends. For '
-  'citeledger_app.';
+  'failed. A turn with logged failures is assembled first. An unrecognised status counts in no '
+  'tier, flags the turn, and is named in one warning. Null, and no row, for an unknown message and '
+  'for one that is not the assistant''s. Above read committed no verdict is recorded: null, logged '
+  'in finalize_failure (stage isolation). What it cannot see is a citation that the application '
+  'never recorded: record failed ones too, as verified = false, also for caselaw. Locks the '
+  'message until the transaction ends. For citeledger_app.';
 
 revoke all on function citeledger.compute_and_record_gate(uuid) from public;
 grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_app;
@@ -3601,6 +3649,8 @@ as $$
 declare
   v_firm record;
   v_outer text;
+  v_followers uuid[];
+  v_assembled uuid[];
 begin
   -- Only where the verification changed: a document that goes sets its citations' reference to
   -- null, and that must not touch a single turn.
@@ -3618,11 +3668,20 @@ begin
     order by n.firm_id
   loop
     v_outer := citeledger_private.enter_firm(v_firm.firm_id);
-    perform citeledger_private.settle(
-      v_firm.firm_id,
-      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
-      v_firm.source_ids
+    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
+    -- A turn that was assembled and nothing more has entries too: they follow at once, or the gate
+    -- would count what its sources no longer say.
+    v_assembled := array(
+      select distinct e.message_id
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = v_firm.firm_id
+        and e.message_id = any(v_firm.message_ids)
+        and e.message_id <> all(v_followers)
     );
+    if cardinality(v_assembled) > 0 then
+      perform citeledger_private.assemble_set(v_firm.firm_id, v_assembled, v_firm.source_ids);
+    end if;
+    perform citeledger_private.settle(v_firm.firm_id, v_followers, v_firm.source_ids);
     perform citeledger_private.leave_firm(v_outer);
   end loop;
   return null;
@@ -3685,8 +3744,8 @@ comment on function citeledger_private.source_inserted() is
   'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
   'where the turn is finalized or has a verdict; only the new sources are assembled.';
 comment on function citeledger_private.citation_updated() is
-  'Trigger function: where the verification of a citation changed, locks its turn and lets ledger '
-  'and verdict follow, if the turn is finalized or has a verdict.';
+  'Trigger function: where the verification of a citation changed, locks its turn and lets its '
+  'ledger entry follow, and the verdict too if the turn is finalized or has one.';
 comment on function citeledger_private.source_deleted() is
   'Trigger function: locks the turns of the deleted sources, refuses when one of them is finalized '
   'and whoever deletes is no member of citeledger_owner, and lets the verdicts follow. Errors: '
@@ -4091,7 +4150,9 @@ declare
 begin
   perform citeledger.require_permission('matters:read');
 
-  -- A matter is reached through projects alone, where row security and walls decide.
+  -- A matter is reached through projects alone, where row security decides. The wall is asked for
+  -- by name besides: inside the cascade of a foreign key, which anybody may set up on a temporary
+  -- table, the owner passes row security.
   if not exists (
     select
     from citeledger.chats as c
@@ -4102,7 +4163,9 @@ begin
         or exists (
           select
           from citeledger.projects as p
-          where p.firm_id = v_firm_id and p.id = c.project_id
+          where p.firm_id = v_firm_id
+            and p.id = c.project_id
+            and not citeledger_private.is_behind_wall(v_firm_id, p.id)
         )
       )
   ) then
@@ -4192,7 +4255,9 @@ begin
       or exists (
         select
         from citeledger.projects as p
-        where p.firm_id = v_firm_id and p.id = d.project_id
+        where p.firm_id = v_firm_id
+          and p.id = d.project_id
+          and not citeledger_private.is_behind_wall(v_firm_id, p.id)
       )
     )
   left join citeledger.message_caselaw_citations as l
@@ -4287,10 +4352,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_rest text;
-begin
-  v_rest := translate(
-    p_text,
+  v_invisible constant text :=
     -- Controls that are white space, blanks, the no-break space and the soft hyphen.
     E'\u0009\u000a\u000b\u000c\u000d\u001c\u001d\u001e\u001f\u0020\u0085\u00a0\u00ad'
     -- Joiners and fillers that show nothing.
@@ -4301,14 +4363,20 @@ begin
     || E'\u2063\u2064\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f'
     -- Wide fillers, variation selectors, byte order mark, annotation marks.
     || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
-    || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb',
-    ''
+    || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb';
+  v_rest text := ltrim(p_text, v_invisible);
+begin
+  -- Nearly always the first character that is left can be seen. Tags and further variation
+  -- selectors fill a plane that shows nothing.
+  if v_rest = '' or ascii(v_rest) not between 917504 and 921599 then
+    return v_rest = '';
+  end if;
+  return not exists (
+    select
+    from string_to_table(v_rest, null) as l (letter)
+    where ascii(l.letter) not between 917504 and 921599
+      and strpos(v_invisible, l.letter) = 0
   );
-  -- Tags and further variation selectors fill a plane that shows nothing.
-  while ascii(v_rest) between 917504 and 921599 loop
-    v_rest := substr(v_rest, 2);
-  end loop;
-  return v_rest = '';
 end
 $$;
 
@@ -4474,7 +4542,7 @@ comment on function citeledger_private.is_whole_number(jsonb, integer) is
 comment on function citeledger_private.is_blank(text) is
   'Whether nothing in the text can be seen: it is empty, or only white space, Unicode spaces, soft '
   'hyphens, zero-width characters, joiners, direction marks, variation selectors and byte order '
-  'marks. Null for null.';
+  'marks, or it is null.';
 comment on function citeledger_private.span_fault(jsonb) is
   'What is wrong with a span, as "key: problem" without any of its text; null when it is '
   'well-formed.';
@@ -4756,7 +4824,7 @@ begin
   select string_agg(
     case
       when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter
-      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', '%\1', 'g')
+      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
     end,
     ''
     order by c.position
@@ -4967,10 +5035,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    -- Row security decides: the firm's policy, and the wall.
+    -- Row security decides, and the wall is asked for by name besides: inside the cascade of a
+    -- foreign key, which anybody may set up on a temporary table, the owner passes row security.
     select p.matter_number
     from citeledger.projects as p
-    where p.firm_id = p_firm_id and p.id = p_matter_id
+    where p.firm_id = p_firm_id
+      and p.id = p_matter_id
+      and not citeledger_private.is_behind_wall(p_firm_id, p_matter_id)
   );
 end
 $$;
@@ -6345,8 +6416,11 @@ begin
       d.project_id is null
       or exists (
         select
+        -- The wall by name besides: a foreign key's cascade passes row security.
         from citeledger.projects as p
-        where p.firm_id = p_firm_id and p.id = d.project_id
+        where p.firm_id = p_firm_id
+          and p.id = d.project_id
+          and not citeledger_private.is_behind_wall(p_firm_id, p.id)
       )
     );
 end

@@ -435,6 +435,14 @@ drop function citeledger.verification_tier(text);
 
 reset role;
 
+-- ledger/assemble_turn
+
+set local role citeledger_owner;
+
+drop function citeledger_private.assemble_turn(uuid, uuid);
+
+reset role;
+
 -- ledger/assemble_rows
 
 set local role citeledger_owner;

@@ -26,7 +26,7 @@ begin
   select string_agg(
     case
       when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter
-      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', '%\1', 'g')
+      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
     end,
     ''
     order by c.position

@@ -20,10 +20,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (
-    -- Row security decides: the firm's policy, and the wall.
+    -- Row security decides, and the wall is asked for by name besides: inside the cascade of a
+    -- foreign key, which anybody may set up on a temporary table, the owner passes row security.
     select p.matter_number
     from citeledger.projects as p
-    where p.firm_id = p_firm_id and p.id = p_matter_id
+    where p.firm_id = p_firm_id
+      and p.id = p_matter_id
+      and not citeledger_private.is_behind_wall(p_firm_id, p_matter_id)
   );
 end
 $$;

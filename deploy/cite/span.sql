@@ -48,10 +48,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_rest text;
-begin
-  v_rest := translate(
-    p_text,
+  v_invisible constant text :=
     -- Controls that are white space, blanks, the no-break space and the soft hyphen.
     E'\u0009\u000a\u000b\u000c\u000d\u001c\u001d\u001e\u001f\u0020\u0085\u00a0\u00ad'
     -- Joiners and fillers that show nothing.
@@ -62,14 +59,20 @@ begin
     || E'\u2063\u2064\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f'
     -- Wide fillers, variation selectors, byte order mark, annotation marks.
     || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
-    || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb',
-    ''
+    || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb';
+  v_rest text := ltrim(p_text, v_invisible);
+begin
+  -- Nearly always the first character that is left can be seen. Tags and further variation
+  -- selectors fill a plane that shows nothing.
+  if v_rest = '' or ascii(v_rest) not between 917504 and 921599 then
+    return v_rest = '';
+  end if;
+  return not exists (
+    select
+    from string_to_table(v_rest, null) as l (letter)
+    where ascii(l.letter) not between 917504 and 921599
+      and strpos(v_invisible, l.letter) = 0
   );
-  -- Tags and further variation selectors fill a plane that shows nothing.
-  while ascii(v_rest) between 917504 and 921599 loop
-    v_rest := substr(v_rest, 2);
-  end loop;
-  return v_rest = '';
 end
 $$;
 
@@ -235,7 +238,7 @@ comment on function citeledger_private.is_whole_number(jsonb, integer) is
 comment on function citeledger_private.is_blank(text) is
   'Whether nothing in the text can be seen: it is empty, or only white space, Unicode spaces, soft '
   'hyphens, zero-width characters, joiners, direction marks, variation selectors and byte order '
-  'marks. Null for null.';
+  'marks, or it is null.';
 comment on function citeledger_private.span_fault(jsonb) is
   'What is wrong with a span, as "key: problem" without any of its text; null when it is '
   'well-formed.';

@@ -2,6 +2,7 @@
 -- requires: gate/record_gates
 -- requires: gate/lock_turns
 -- requires: gate/withdraw_gates
+-- requires: ledger/assemble_turn
 
 begin;
 
@@ -37,6 +38,15 @@ begin
     return null;
   end if;
 
+  -- Where an earlier attempt failed, the ledger may be behind its sources: it is caught up first.
+  if exists (
+    select
+    from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id
+  ) then
+    perform citeledger_private.assemble_turn(v_firm_id, p_message_id);
+  end if;
+
   perform citeledger_private.record_gates(v_firm_id, array[p_message_id]);
 
   select g.*
@@ -50,12 +60,12 @@ $$;
 comment on function citeledger.compute_and_record_gate(uuid) is
   'Computes the verdict of the turn p_message_id from its ledger entries, stores it, and returns '
   'the row; an unchanged verdict is not written again. A citation that has no entry counts as '
-  'failed. An unrecognised status counts in no tier, flags the turn, and is named in one warning. '
-  'Null, and no row, for an unknown message and for one that is not the assistant''s. Above read '
-  'committed no verdict is recorded: null, logged in finalize_failure (stage isolation). What it '
-  'cannot see is a citation that the application never recorded: record failed ones too, as '
-  'verified = false, also for caselaw. Locks the message until the transaction ends. For '
-  'citeledger_app.';
+  'failed. A turn with logged failures is assembled first. An unrecognised status counts in no '
+  'tier, flags the turn, and is named in one warning. Null, and no row, for an unknown message and '
+  'for one that is not the assistant''s. Above read committed no verdict is recorded: null, logged '
+  'in finalize_failure (stage isolation). What it cannot see is a citation that the application '
+  'never recorded: record failed ones too, as verified = false, also for caselaw. Locks the '
+  'message until the transaction ends. For citeledger_app.';
 
 revoke all on function citeledger.compute_and_record_gate(uuid) from public;
 grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_app;

@@ -33,6 +33,17 @@ begin
   -- Above read committed a statement does not see what others committed while the lock was awaited,
   -- so a verdict could be stale: none is recorded, and finalize_pending does it later.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    -- What the session itself changed it sees: those entries must not say what is past.
+    if cardinality(v_source_ids) > 0 then
+      begin
+        perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
+      exception
+        when serialization_failure then
+          raise;
+        when others or assert_failure then
+          perform citeledger_private.log_failure(p_firm_id, p_message_ids, 'assemble', sqlstate);
+      end;
+    end if;
     perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, 'isolation', '25000');
     return;
   end if;

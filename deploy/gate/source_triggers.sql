@@ -52,6 +52,8 @@ as $$
 declare
   v_firm record;
   v_outer text;
+  v_followers uuid[];
+  v_assembled uuid[];
 begin
   -- Only where the verification changed: a document that goes sets its citations' reference to
   -- null, and that must not touch a single turn.
@@ -69,11 +71,20 @@ begin
     order by n.firm_id
   loop
     v_outer := citeledger_private.enter_firm(v_firm.firm_id);
-    perform citeledger_private.settle(
-      v_firm.firm_id,
-      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
-      v_firm.source_ids
+    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
+    -- A turn that was assembled and nothing more has entries too: they follow at once, or the gate
+    -- would count what its sources no longer say.
+    v_assembled := array(
+      select distinct e.message_id
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = v_firm.firm_id
+        and e.message_id = any(v_firm.message_ids)
+        and e.message_id <> all(v_followers)
     );
+    if cardinality(v_assembled) > 0 then
+      perform citeledger_private.assemble_set(v_firm.firm_id, v_assembled, v_firm.source_ids);
+    end if;
+    perform citeledger_private.settle(v_firm.firm_id, v_followers, v_firm.source_ids);
     perform citeledger_private.leave_firm(v_outer);
   end loop;
   return null;
@@ -136,8 +147,8 @@ comment on function citeledger_private.source_inserted() is
   'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
   'where the turn is finalized or has a verdict; only the new sources are assembled.';
 comment on function citeledger_private.citation_updated() is
-  'Trigger function: where the verification of a citation changed, locks its turn and lets ledger '
-  'and verdict follow, if the turn is finalized or has a verdict.';
+  'Trigger function: where the verification of a citation changed, locks its turn and lets its '
+  'ledger entry follow, and the verdict too if the turn is finalized or has one.';
 comment on function citeledger_private.source_deleted() is
   'Trigger function: locks the turns of the deleted sources, refuses when one of them is finalized '
   'and whoever deletes is no member of citeledger_owner, and lets the verdicts follow. Errors: '

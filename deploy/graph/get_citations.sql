@@ -32,8 +32,11 @@ begin
       d.project_id is null
       or exists (
         select
+        -- The wall by name besides: a foreign key's cascade passes row security.
         from citeledger.projects as p
-        where p.firm_id = p_firm_id and p.id = d.project_id
+        where p.firm_id = p_firm_id
+          and p.id = d.project_id
+          and not citeledger_private.is_behind_wall(p_firm_id, p.id)
       )
     );
 end

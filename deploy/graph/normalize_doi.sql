@@ -110,7 +110,7 @@ begin
     return null;
   end if;
   -- What nearly every list holds: nothing to drop, nothing to decode, only letters to lower.
-  if p_doi collate "C" ~ '^10\.[0-9]+(?:\.[0-9]+)*/[A-Za-z0-9._/-]*[A-Za-z0-9]$'
+  if p_doi collate "C" ~ '^10[.][0-9]+(?:[.][0-9]+)*/[A-Za-z0-9._/-]*[A-Za-z0-9]$'
     and octet_length(p_doi) <= 2048
   then
     return translate(p_doi, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
@@ -120,8 +120,8 @@ begin
   loop
     v_prefix := substring(
       v_doi collate "C"
-      from '^(?:[dD][oO][iI]:|(?:[hH][tT][tT][pP][sS]?://)?(?:[dD][xX]\.|[wW][wW][wW]\.)?'
-        || '[dD][oO][iI]\.[oO][rR][gG]/)'
+      from '^(?:[dD][oO][iI]:|(?:[hH][tT][tT][pP][sS]?://)?(?:[dD][xX][.]|[wW][wW][wW][.])?'
+        || '[dD][oO][iI][.][oO][rR][gG]/)'
     );
     exit when v_prefix is null;
     v_is_url := v_is_url or right(v_prefix, 1) = '/';
@@ -145,7 +145,7 @@ begin
 
   -- What follows a DOI in a sentence: punctuation, opening brackets, closing ones of no pair. So it
   -- ends with the last closing bracket that is balanced up to there, or before all of these.
-  v_body := rtrim(v_doi, v_blanks || E'.,;:!?\'"\u2019\u201d\u00bb\u2026' || v_brackets);
+  v_body := rtrim(v_doi, v_blanks || E'.,;:!?''"\u2019\u201d\u00bb\u2026' || v_brackets);
   v_tail := substr(v_doi, length(v_body) + 1);
   if v_tail <> '' then
     v_balance := array(
@@ -173,7 +173,7 @@ begin
     v_doi := v_body || left(v_tail, v_end);
   end if;
 
-  if v_doi collate "C" !~ '^10\.[0-9]+(?:\.[0-9]+)*/.+$'
+  if v_doi collate "C" !~ '^10[.][0-9]+(?:[.][0-9]+)*/.+$'
     or octet_length(v_doi) > 2048
     or length(translate(v_doi, v_blanks, '')) < length(v_doi)
   then

@@ -1,5 +1,5 @@
 -- Deploy citeledger:ledger/assemble_ledger_entries to pg
--- requires: ledger/assemble_rows
+-- requires: ledger/assemble_turn
 -- requires: gate/record_gates
 -- requires: gate/lock_turns
 -- requires: gate/withdraw_gates
@@ -25,18 +25,7 @@ declare
   v_written integer;
 begin
   v_followers := citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
-
-  begin
-    v_written := citeledger_private.assemble_set(v_firm_id, array[p_message_id]);
-  exception
-    when data_exception or integrity_constraint_violation then
-      v_written := null;
-  end;
-  if v_written is null then
-    delete from citeledger.finalize_failure as f
-    where f.firm_id = v_firm_id and f.message_id = p_message_id and f.stage = 'assemble_row';
-    v_written := citeledger_private.assemble_rows(v_firm_id, p_message_id);
-  end if;
+  v_written := citeledger_private.assemble_turn(v_firm_id, p_message_id);
 
   -- A verdict that is there already must agree with the ledger as it is now.
   if cardinality(v_followers) > 0 then

@@ -28,7 +28,9 @@ declare
 begin
   perform citeledger.require_permission('matters:read');
 
-  -- A matter is reached through projects alone, where row security and walls decide.
+  -- A matter is reached through projects alone, where row security decides. The wall is asked for
+  -- by name besides: inside the cascade of a foreign key, which anybody may set up on a temporary
+  -- table, the owner passes row security.
   if not exists (
     select
     from citeledger.chats as c
@@ -39,7 +41,9 @@ begin
         or exists (
           select
           from citeledger.projects as p
-          where p.firm_id = v_firm_id and p.id = c.project_id
+          where p.firm_id = v_firm_id
+            and p.id = c.project_id
+            and not citeledger_private.is_behind_wall(v_firm_id, p.id)
         )
       )
   ) then
@@ -129,7 +133,9 @@ begin
       or exists (
         select
         from citeledger.projects as p
-        where p.firm_id = v_firm_id and p.id = d.project_id
+        where p.firm_id = v_firm_id
+          and p.id = d.project_id
+          and not citeledger_private.is_behind_wall(v_firm_id, p.id)
       )
     )
   left join citeledger.message_caselaw_citations as l

@@ -28,12 +28,12 @@ declare
 begin
   -- A line that is indented by four or more blanks continues the one before.
   v_expected := array(
-    select regexp_replace(btrim(l.line), '\s+', ' ', 'g')
+    select regexp_replace(btrim(l.line), '[[:space:]]+', ' ', 'g')
     from string_to_table(regexp_replace(p_expected, E'\n {4,}', ' ', 'g'), E'\n') as l (line)
     where btrim(l.line) <> ''
   );
   v_found := array(
-    select regexp_replace(f.line, '\s+', ' ', 'g') from unnest(p_found) as f (line)
+    select regexp_replace(f.line, '[[:space:]]+', ' ', 'g') from unnest(p_found) as f (line)
   );
   v_missing := array(select unnest(v_expected) except select unnest(v_found) order by 1);
   v_unexpected := array(
@@ -73,7 +73,7 @@ begin
     p_relation::text,
     array(select citeledger_private.describe_relation(p_relation)),
     p_expected,
-    '^(owner|row security|grant|uncommented) |^policy \S+ permissive '
+    '^(owner|row security|grant|uncommented) |^policy [^ ]+ permissive '
   );
 end
 $$;

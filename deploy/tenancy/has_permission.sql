@@ -32,8 +32,8 @@ begin
     -- hand cannot fail, a cast could.
     if v_setting is null
       or v_setting !~ (
-        '^\{(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+")'
-        || '(?:,(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+"))*\}$'
+        '^[{](?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+")'
+        || '(?:,(?:[A-Za-z0-9._:-]+|"[A-Za-z0-9._:-]+"))*[}]$'
       )
     then
       return false;

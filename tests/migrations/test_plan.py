@@ -48,6 +48,21 @@ def test_scripts_are_one_transaction_of_plain_sql(name: str) -> None:
         assert not re.search(r"^\s*\\", text, flags=re.MULTILINE), "a psql command"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_plain_text_has_a_backslash(name: str) -> None:
+    """What a backslash means in a plain text is a setting that anybody may change.
+
+    With standard_conforming_strings off a function's pattern would be another one, and stay so for
+    the session. Only E'...' says what it means.
+    """
+    text = (REPOSITORY / "deploy" / f"{name}.sql").read_text(encoding="utf-8")
+    code = re.sub(r"--[^\n]*", "", text)
+    texts = re.findall(r"(?<![A-Za-z_0-9'])(E?)'((?:[^']|'')*)'", code, flags=re.IGNORECASE)
+    assert not [body for kind, body in texts if not kind and "\\" in body]
+    # Nor a quote behind one: that is refused under some client encodings.
+    assert not [body for kind, body in texts if kind and "\\'" in body]
+
+
 def test_the_generated_files_are_fresh() -> None:
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "tools" / "build_sql.py"), "--check"],

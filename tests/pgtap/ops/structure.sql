@@ -700,6 +700,8 @@ select set_eq(
     'citeledger.walk_citations(uuid[],integer,text) plpgsql stable, parallel safe, security '
       'definer',
     'citeledger_private.clear_failures(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
+      'invoker',
+    'citeledger_private.assemble_turn(uuid,uuid) plpgsql volatile, parallel unsafe, security '
       'invoker'
   ],
   'every function is what it is declared to be: language, volatility, parallel label, security'

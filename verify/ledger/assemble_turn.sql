@@ -1,0 +1,19 @@
+-- Verify citeledger:ledger/assemble_turn on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger_private.assemble_turn(uuid, uuid)', $facts$
+  arguments p_firm_id uuid, p_message_id uuid
+  language plpgsql
+  owner citeledger_owner
+  parallel unsafe
+  returns integer
+  security invoker
+  set search_path=pg_catalog, pg_temp
+  volatile
+$facts$);
+
+rollback;
