@@ -159,7 +159,8 @@ begin
     case
       when a.attgenerated = 's' then 'generated ' || pg_get_expr(d.adbin, d.adrelid)
       else 'default ' || pg_get_expr(d.adbin, d.adrelid)
-    end
+    end,
+    case when a.attstattarget = 0 then 'without statistics' end
   )
   from pg_attribute as a
   left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
@@ -829,6 +830,9 @@ create policy firms_are_their_own on citeledger.firms
   using (id = (select citeledger.current_firm_id()))
   with check (id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.firms alter column name set statistics 0;
+
 comment on table citeledger.firms is
   'The tenants, one row each. Made by create_firm, erased with all that is theirs by delete_firm.';
 comment on column citeledger.firms.id is 'The firm: the firm_id of every row of every other table.';
@@ -945,6 +949,10 @@ alter table citeledger.projects force row level security;
 create policy projects_of_the_firm on citeledger.projects
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.projects alter column matter_number set statistics 0;
+alter table citeledger.projects alter column name set statistics 0;
 
 comment on table citeledger.projects is
   'Legal matters, each of one firm. A matter with members (project_members) is walled.';
@@ -1312,6 +1320,11 @@ create policy documents_of_the_firm on citeledger.documents
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.documents alter column title set statistics 0;
+alter table citeledger.documents alter column doi set statistics 0;
+alter table citeledger.documents alter column doi_key set statistics 0;
+
 comment on table citeledger.documents is
   'Documents that citations point to. Only a live, non-privileged record of a visible matter can '
   'be cited.';
@@ -1388,6 +1401,9 @@ alter table citeledger.chats force row level security;
 create policy chats_of_the_firm on citeledger.chats
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.chats alter column title set statistics 0;
 
 comment on table citeledger.chats is
   'Conversations with an assistant, each in one matter or in none.';
@@ -1529,6 +1545,9 @@ create policy messages_of_the_firm on citeledger.messages
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.messages alter column content set statistics 0;
+
 comment on table citeledger.messages is
   'Messages of a chat. An assistant''s message is a turn: it has sources and, once finalized, one '
   'ledger entry for each of them and one verdict.';
@@ -1612,6 +1631,9 @@ alter table citeledger.message_citations force row level security;
 create policy message_citations_of_the_firm on citeledger.message_citations
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_citations alter column source_text set statistics 0;
 
 comment on table citeledger.message_citations is
   'Citations of the firm''s own documents that a turn made. Record failed ones too, as verified = '
@@ -1717,6 +1739,9 @@ create policy message_caselaw_citations_of_the_firm on citeledger.message_casela
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_caselaw_citations alter column source_text set statistics 0;
+
 comment on table citeledger.message_caselaw_citations is
   'Citations of court opinions that a turn made, by CourtListener''s numbers. Record failed ones '
   'too, as verified = false: the gate cannot see a citation that nobody recorded.';
@@ -1812,6 +1837,13 @@ alter table citeledger.message_tool_sources force row level security;
 create policy message_tool_sources_of_the_firm on citeledger.message_tool_sources
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_tool_sources alter column label set statistics 0;
+alter table citeledger.message_tool_sources alter column subtitle set statistics 0;
+alter table citeledger.message_tool_sources alter column url set statistics 0;
+alter table citeledger.message_tool_sources alter column external_ref set statistics 0;
+alter table citeledger.message_tool_sources alter column tool set statistics 0;
 
 comment on table citeledger.message_tool_sources is
   'What a tool brought into the context of a turn: provenance, not an assertion that could be '
@@ -2547,6 +2579,13 @@ begin
       -- Class 22 and class 23: the fault lies in the row. Every other error is not the row's.
       when data_exception or integrity_constraint_violation then
         v_sqlstates := v_sqlstates || sqlstate;
+        -- An entry that cannot be refreshed says what is past: better none, which counts as failed.
+        delete from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id
+          and e.message_id = p_message_id
+          and v_source_id in (
+            e.message_citation_id, e.message_caselaw_citation_id, e.message_tool_source_id
+          );
     end;
   end loop;
 
@@ -2570,8 +2609,9 @@ $$;
 
 comment on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) is
   'Assembles one turn source by source, where all at once failed: a source whose entry cannot be '
-  'written (SQLSTATE class 22 or 23) is skipped, logged and warned about; any other error is '
-  'raised. Returns how many entries are new. The caller holds the lock of the turn.';
+  'written (SQLSTATE class 22 or 23) is skipped, logged and warned about, and left without the '
+  'entry that it may have had; any other error is raised. Returns how many entries are new. The '
+  'caller holds the lock of the turn.';
 
 revoke all on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) from public;
 
@@ -4615,6 +4655,9 @@ create policy document_page_blocks_of_the_firm on citeledger.document_page_block
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_page_blocks alter column content set statistics 0;
+
 comment on table citeledger.document_pages is
   'The pages of a document as it is now. Replaced as a whole by replace_document_pages.';
 comment on column citeledger.document_pages.firm_id is
@@ -5662,6 +5705,10 @@ create policy document_references_of_the_firm on citeledger.document_references
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_references alter column cited_doi set statistics 0;
+alter table citeledger.document_references alter column doi_key set statistics 0;
+
 comment on table citeledger.document_references is
   'The reference lists of documents as printed, resolved or not: what is cited need not be here. '
   'Written by record_references; by no role.';
@@ -5731,6 +5778,9 @@ alter table citeledger.document_citations force row level security;
 create policy document_citations_of_the_firm on citeledger.document_citations
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_citations alter column cited_doi set statistics 0;
 
 comment on table citeledger.document_citations is
   'The citation graph: an edge where a live document''s list names the DOI of exactly one other '
@@ -6673,6 +6723,9 @@ create policy chunks_of_the_firm on citeledger.chunks
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.chunks alter column content set statistics 0;
+
 comment on table citeledger.chunks is
   'Pieces of a document''s text, as they were indexed: what the concept graph has its evidence in.';
 comment on column citeledger.chunks.firm_id is
@@ -6777,6 +6830,11 @@ alter table citeledger.kg_entities force row level security;
 create policy kg_entities_of_the_firm on citeledger.kg_entities
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.kg_entities alter column name set statistics 0;
+alter table citeledger.kg_entities alter column description set statistics 0;
+alter index citeledger.kg_entities_name_key alter column 2 set statistics 0;
 
 comment on table citeledger.kg_entities is
   'Concepts: people, clauses, statutes, ideas. No document is one; documents are joined by '
@@ -6906,6 +6964,9 @@ alter table citeledger.kg_relationships force row level security;
 create policy kg_relationships_of_the_firm on citeledger.kg_relationships
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.kg_relationships alter column evidence set statistics 0;
 
 comment on table citeledger.kg_relationships is
   'Relationships between concepts, each with the phrase that says so.';

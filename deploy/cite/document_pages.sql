@@ -56,6 +56,9 @@ create policy document_page_blocks_of_the_firm on citeledger.document_page_block
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_page_blocks alter column content set statistics 0;
+
 comment on table citeledger.document_pages is
   'The pages of a document as it is now. Replaced as a whole by replace_document_pages.';
 comment on column citeledger.document_pages.firm_id is

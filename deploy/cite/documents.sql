@@ -43,6 +43,11 @@ create policy documents_of_the_firm on citeledger.documents
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.documents alter column title set statistics 0;
+alter table citeledger.documents alter column doi set statistics 0;
+alter table citeledger.documents alter column doi_key set statistics 0;
+
 comment on table citeledger.documents is
   'Documents that citations point to. Only a live, non-privileged record of a visible matter can '
   'be cited.';

@@ -27,6 +27,9 @@ create policy chunks_of_the_firm on citeledger.chunks
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.chunks alter column content set statistics 0;
+
 comment on table citeledger.chunks is
   'Pieces of a document''s text, as they were indexed: what the concept graph has its evidence in.';
 comment on column citeledger.chunks.firm_id is

@@ -37,6 +37,9 @@ create policy document_citations_of_the_firm on citeledger.document_citations
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_citations alter column cited_doi set statistics 0;
+
 comment on table citeledger.document_citations is
   'The citation graph: an edge where a live document''s list names the DOI of exactly one other '
   'live document of the firm. Kept by record_references, resolve_references and the triggers of '

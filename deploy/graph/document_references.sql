@@ -34,6 +34,10 @@ create policy document_references_of_the_firm on citeledger.document_references
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.document_references alter column cited_doi set statistics 0;
+alter table citeledger.document_references alter column doi_key set statistics 0;
+
 comment on table citeledger.document_references is
   'The reference lists of documents as printed, resolved or not: what is cited need not be here. '
   'Written by record_references; by no role.';

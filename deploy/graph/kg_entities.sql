@@ -30,6 +30,11 @@ create policy kg_entities_of_the_firm on citeledger.kg_entities
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.kg_entities alter column name set statistics 0;
+alter table citeledger.kg_entities alter column description set statistics 0;
+alter index citeledger.kg_entities_name_key alter column 2 set statistics 0;
+
 comment on table citeledger.kg_entities is
   'Concepts: people, clauses, statutes, ideas. No document is one; documents are joined by '
   'citations.';

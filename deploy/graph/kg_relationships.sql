@@ -46,6 +46,9 @@ create policy kg_relationships_of_the_firm on citeledger.kg_relationships
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.kg_relationships alter column evidence set statistics 0;
+
 comment on table citeledger.kg_relationships is
   'Relationships between concepts, each with the phrase that says so.';
 comment on column citeledger.kg_relationships.firm_id is

@@ -37,6 +37,13 @@ begin
       -- Class 22 and class 23: the fault lies in the row. Every other error is not the row's.
       when data_exception or integrity_constraint_violation then
         v_sqlstates := v_sqlstates || sqlstate;
+        -- An entry that cannot be refreshed says what is past: better none, which counts as failed.
+        delete from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id
+          and e.message_id = p_message_id
+          and v_source_id in (
+            e.message_citation_id, e.message_caselaw_citation_id, e.message_tool_source_id
+          );
     end;
   end loop;
 
@@ -60,8 +67,9 @@ $$;
 
 comment on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) is
   'Assembles one turn source by source, where all at once failed: a source whose entry cannot be '
-  'written (SQLSTATE class 22 or 23) is skipped, logged and warned about; any other error is '
-  'raised. Returns how many entries are new. The caller holds the lock of the turn.';
+  'written (SQLSTATE class 22 or 23) is skipped, logged and warned about, and left without the '
+  'entry that it may have had; any other error is raised. Returns how many entries are new. The '
+  'caller holds the lock of the turn.';
 
 revoke all on function citeledger_private.assemble_rows(uuid, uuid, uuid[]) from public;
 

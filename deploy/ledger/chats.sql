@@ -28,6 +28,9 @@ create policy chats_of_the_firm on citeledger.chats
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.chats alter column title set statistics 0;
+
 comment on table citeledger.chats is
   'Conversations with an assistant, each in one matter or in none.';
 comment on column citeledger.chats.firm_id is 'The tenant; default the firm of the context.';

@@ -50,6 +50,9 @@ create policy message_caselaw_citations_of_the_firm on citeledger.message_casela
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_caselaw_citations alter column source_text set statistics 0;
+
 comment on table citeledger.message_caselaw_citations is
   'Citations of court opinions that a turn made, by CourtListener''s numbers. Record failed ones '
   'too, as verified = false: the gate cannot see a citation that nobody recorded.';

@@ -56,6 +56,9 @@ create policy message_citations_of_the_firm on citeledger.message_citations
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_citations alter column source_text set statistics 0;
+
 comment on table citeledger.message_citations is
   'Citations of the firm''s own documents that a turn made. Record failed ones too, as verified = '
   'false: the gate cannot see a citation that nobody recorded.';

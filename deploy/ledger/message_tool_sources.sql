@@ -37,6 +37,13 @@ create policy message_tool_sources_of_the_firm on citeledger.message_tool_source
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.message_tool_sources alter column label set statistics 0;
+alter table citeledger.message_tool_sources alter column subtitle set statistics 0;
+alter table citeledger.message_tool_sources alter column url set statistics 0;
+alter table citeledger.message_tool_sources alter column external_ref set statistics 0;
+alter table citeledger.message_tool_sources alter column tool set statistics 0;
+
 comment on table citeledger.message_tool_sources is
   'What a tool brought into the context of a turn: provenance, not an assertion that could be '
   'verified.';

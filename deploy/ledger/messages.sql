@@ -28,6 +28,9 @@ create policy messages_of_the_firm on citeledger.messages
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.messages alter column content set statistics 0;
+
 comment on table citeledger.messages is
   'Messages of a chat. An assistant''s message is a turn: it has sources and, once finalized, one '
   'ledger entry for each of them and one verdict.';

@@ -40,7 +40,8 @@ begin
     case
       when a.attgenerated = 's' then 'generated ' || pg_get_expr(d.adbin, d.adrelid)
       else 'default ' || pg_get_expr(d.adbin, d.adrelid)
-    end
+    end,
+    case when a.attstattarget = 0 then 'without statistics' end
   )
   from pg_attribute as a
   left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum

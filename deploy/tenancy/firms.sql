@@ -21,6 +21,9 @@ create policy firms_are_their_own on citeledger.firms
   using (id = (select citeledger.current_firm_id()))
   with check (id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.firms alter column name set statistics 0;
+
 comment on table citeledger.firms is
   'The tenants, one row each. Made by create_firm, erased with all that is theirs by delete_firm.';
 comment on column citeledger.firms.id is 'The firm: the firm_id of every row of every other table.';

@@ -28,6 +28,10 @@ create policy projects_of_the_firm on citeledger.projects
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+-- No statistics of content: an estimate would tell one firm about the texts of another.
+alter table citeledger.projects alter column matter_number set statistics 0;
+alter table citeledger.projects alter column name set statistics 0;
+
 comment on table citeledger.projects is
   'Legal matters, each of one firm. A matter with members (project_members) is walled.';
 comment on column citeledger.projects.firm_id is 'The tenant; default the firm of the context.';

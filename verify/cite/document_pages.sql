@@ -25,7 +25,7 @@ $facts$);
 select citeledger_private.verify_relation(
   'citeledger.document_page_blocks', $facts$
   column block_index integer not null
-  column content text not null
+  column content text not null without statistics
   column created_at timestamp with time zone not null default now()
   column document_id uuid not null
   column firm_id uuid not null default citeledger.current_firm_id()

@@ -9,8 +9,8 @@ select citeledger_private.verify_relation(
   column created_at timestamp with time zone not null default now()
   column deleted_at timestamp with time zone
   column document_kind text not null default 'record'::text
-  column doi text
-  column doi_key text generated citeledger.normalize_doi(doi)
+  column doi text without statistics
+  column doi_key text generated citeledger.normalize_doi(doi) without statistics
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column is_privileged boolean not null default false
@@ -18,7 +18,7 @@ select citeledger_private.verify_relation(
   column project_id uuid
   column publication_year integer
   column source text not null default 'local'::text
-  column title text not null
+  column title text not null without statistics
   constraint documents_document_kind_is_known CHECK ((document_kind = ANY (ARRAY['record'::text,
     'work_product'::text, 'authority'::text, 'publication'::text])))
   constraint documents_firm_fkey FOREIGN KEY (firm_id) REFERENCES citeledger.firms(id) ON DELETE

@@ -7,7 +7,7 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.chunks', $facts$
   column chunk_index integer not null
-  column content text not null
+  column content text not null without statistics
   column created_at timestamp with time zone not null default now()
   column document_id uuid not null
   column firm_id uuid not null default citeledger.current_firm_id()

@@ -7,7 +7,7 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.document_citations', $facts$
   column cited_document_id uuid not null
-  column cited_doi text not null
+  column cited_doi text not null without statistics
   column citing_document_id uuid not null
   column created_at timestamp with time zone not null default now()
   column firm_id uuid not null default citeledger.current_firm_id()

@@ -7,10 +7,10 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.document_references', $facts$
   column "position" integer not null
-  column cited_doi text not null
+  column cited_doi text not null without statistics
   column created_at timestamp with time zone not null default now()
   column document_id uuid not null
-  column doi_key text not null generated citeledger.normalize_doi(cited_doi)
+  column doi_key text not null generated citeledger.normalize_doi(cited_doi) without statistics
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column source text not null

@@ -7,11 +7,11 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.kg_entities', $facts$
   column created_at timestamp with time zone not null default now()
-  column description text
+  column description text without statistics
   column entity_type text not null
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
-  column name text not null
+  column name text not null without statistics
   constraint kg_entities_entity_type_is_label CHECK ((entity_type ~ '^[a-z][a-z0-9_]{0,31}$'::text))
   constraint kg_entities_firm_fkey FOREIGN KEY (firm_id) REFERENCES citeledger.firms(id) ON DELETE
     CASCADE

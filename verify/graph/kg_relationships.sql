@@ -9,7 +9,7 @@ select citeledger_private.verify_relation(
   column chunk_id uuid not null
   column confidence double precision
   column created_at timestamp with time zone not null default now()
-  column evidence text not null
+  column evidence text not null without statistics
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column relation_type text not null

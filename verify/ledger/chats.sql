@@ -10,7 +10,7 @@ select citeledger_private.verify_relation(
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column project_id uuid
-  column title text
+  column title text without statistics
   constraint chats_firm_fkey FOREIGN KEY (firm_id) REFERENCES citeledger.firms(id) ON DELETE CASCADE
   constraint chats_pkey PRIMARY KEY (firm_id, id)
   constraint chats_project_fkey FOREIGN KEY (firm_id, project_id) REFERENCES

@@ -15,7 +15,7 @@ select citeledger_private.verify_relation(
   column partial boolean not null default false
   column source_offset_end integer
   column source_offset_start integer
-  column source_text text not null
+  column source_text text not null without statistics
   column verification_confidence double precision
   column verification_method text
   column verified boolean not null default false

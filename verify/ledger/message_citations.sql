@@ -15,7 +15,7 @@ select citeledger_private.verify_relation(
   column source_offset_end integer
   column source_offset_start integer
   column source_page integer
-  column source_text text not null
+  column source_text text not null without statistics
   column verification_confidence numeric(3,2)
   column verification_method text
   column verified boolean not null default false

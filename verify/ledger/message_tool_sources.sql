@@ -7,16 +7,16 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.message_tool_sources', $facts$
   column created_at timestamp with time zone not null default clock_timestamp()
-  column external_ref text
+  column external_ref text without statistics
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
-  column label text not null
+  column label text not null without statistics
   column message_id uuid not null
   column provider text
   column source_kind text not null
-  column subtitle text
-  column tool text
-  column url text
+  column subtitle text without statistics
+  column tool text without statistics
+  column url text without statistics
   constraint message_tool_sources_message_fkey FOREIGN KEY (firm_id, message_id) REFERENCES
     citeledger.messages(firm_id, id) ON DELETE CASCADE
   constraint message_tool_sources_message_source_key UNIQUE (firm_id, message_id, id)

@@ -7,7 +7,7 @@ set local role citeledger_owner;
 select citeledger_private.verify_relation(
   'citeledger.messages', $facts$
   column chat_id uuid not null
-  column content text
+  column content text without statistics
   column created_at timestamp with time zone not null default now()
   column finalized_at timestamp with time zone
   column firm_id uuid not null default citeledger.current_firm_id()

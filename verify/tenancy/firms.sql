@@ -8,7 +8,7 @@ select citeledger_private.verify_relation(
   'citeledger.firms', $facts$
   column created_at timestamp with time zone not null default now()
   column id uuid not null default gen_random_uuid()
-  column name text not null
+  column name text not null without statistics
   constraint firms_name_is_not_blank CHECK (((name ~ '[^[:space:]]'::text) AND (length(name) <=
     200)))
   constraint firms_pkey PRIMARY KEY (id)

@@ -9,8 +9,8 @@ select citeledger_private.verify_relation(
   column created_at timestamp with time zone not null default now()
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
-  column matter_number text not null
-  column name text not null
+  column matter_number text not null without statistics
+  column name text not null without statistics
   constraint projects_firm_fkey FOREIGN KEY (firm_id) REFERENCES citeledger.firms(id) ON DELETE
     CASCADE
   constraint projects_matter_number_is_short CHECK (((matter_number ~ '[^[:space:]]'::text) AND

@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(26);
+select plan(27);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -705,6 +705,43 @@ select set_eq(
       'invoker'
   ],
   'every function is what it is declared to be: language, volatility, parallel label, security'
+);
+
+-- An estimate of EXPLAIN is made of all rows, whoever asks: a histogram of texts would tell one
+-- firm about those of another. Labels and names of the house are no content.
+select set_eq(
+  $$select format('%s.%s', c.relname, a.attname)
+    from pg_class as c
+    join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'citeledger'::regnamespace
+      and c.relkind in ('r', 'p')
+      and a.atttypid = 'text'::regtype
+      and a.attstattarget is distinct from 0$$,
+  array[
+    'citation_ledger_entry.provider',
+    'citation_ledger_entry.source_kind',
+    'citation_ledger_entry.verification_status',
+    'citation_ledger_entry_revision.provider',
+    'citation_ledger_entry_revision.source_kind',
+    'citation_ledger_entry_revision.verification_status',
+    'document_citations.source',
+    'document_references.source',
+    'documents.document_kind',
+    'documents.license_class',
+    'documents.source',
+    'finalize_failure.sqlstate',
+    'finalize_failure.stage',
+    'kg_entities.entity_type',
+    'kg_relation_types.relation_type',
+    'kg_relationships.relation_type',
+    'message_caselaw_citations.verification_method',
+    'message_citations.verification_method',
+    'message_tool_sources.provider',
+    'message_tool_sources.source_kind',
+    'messages.role',
+    'work_product_fiduciary_gate.gate_status'
+  ],
+  'statistics are gathered of labels and names alone, of no other text'
 );
 
 select * from finish();
