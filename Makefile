@@ -33,6 +33,7 @@ lint: packages $(VENV)/.lint ## Check style, types, every SQL function, and that
 	@$(BIN)/mypy --no-error-summary
 	@$(PYTHON) tools/build_sql.py --check
 	@$(PYTHON) tools/errors_md.py --check
+	@$(PYTHON) tools/async_methods.py --check
 	@$(BIN)/python tools/openapi_json.py --check
 	@$(BIN)/python tools/lint_sql.py
 	@echo "lint: ruff, mypy, plpgsql_check, pgspot and generated files are fine"
@@ -50,8 +51,9 @@ format: $(VENV)/.lint ## Format the Python code
 sql: ## Make sql/citeledger.sql and sql/uninstall.sql from the plan
 	@$(PYTHON) tools/build_sql.py
 
-docs: $(VENV)/.test ## Make docs/errors.md, docs/reference.md and openapi/citeledger.json
+docs: $(VENV)/.test ## Make docs/errors.md, docs/reference.md, openapi/citeledger.json, async_methods.py
 	@$(PYTHON) tools/errors_md.py
+	@$(PYTHON) tools/async_methods.py
 	@$(BIN)/python tools/openapi_json.py
 	@$(BIN)/python tools/reference_md.py
 

@@ -1,6 +1,7 @@
 """A thin, typed client for citeledger, the citation ledger and verdict gate inside PostgreSQL."""
 
 from ._version import SUPPORTED_SCHEMA, __version__
+from .async_client import AsyncBound, AsyncCiteLedger
 from .client import Bound, CiteLedger
 from .errors import (
     CiteLedgerError,
@@ -27,6 +28,7 @@ from .rows import (
     IntegrityProblem,
     LedgerEntry,
     LedgerTrace,
+    MetadataOnlyViolation,
     PageBlock,
     Passage,
     Recheck,
@@ -44,6 +46,8 @@ from .rows import (
 
 __all__ = [
     "SUPPORTED_SCHEMA",
+    "AsyncBound",
+    "AsyncCiteLedger",
     "Bound",
     "CaselawSource",
     "Citations",
@@ -63,6 +67,7 @@ __all__ = [
     "InvalidArgument",
     "LedgerEntry",
     "LedgerTrace",
+    "MetadataOnlyViolation",
     "NotFound",
     "PageBlock",
     "Passage",

@@ -187,6 +187,18 @@ def _permission(permission: str) -> tuple[object, ...]:
     return (check.text_argument("permission", permission),)
 
 
+def _status(status: str | None) -> tuple[object, ...]:
+    return (check.optional_text_argument("status", status),)
+
+
+def _name(name: str) -> tuple[object, ...]:
+    return (check.text_argument("name", name),)
+
+
+def _firm(firm_id: UUID | str) -> tuple[object, ...]:
+    return (check.uuid_argument("firm_id", firm_id),)
+
+
 FINALIZE_TURN: Final = Call(
     "finalize_turn",
     "select citeledger.finalize_turn(%s::uuid)::text",
@@ -342,6 +354,36 @@ CHECK_INTEGRITY: Final = Call(
     _no_arguments,
     lambda r: [rows.IntegrityProblem(*row) for row in r],
 )
+VERIFICATION_TIER: Final[Call[[str | None], rows.Tier | None]] = Call(
+    "verification_tier",
+    "select citeledger.verification_tier(%s::text)",
+    _status,
+    _value,
+)
+METADATA_ONLY_VIOLATIONS: Final = Call(
+    "metadata_only_violations",
+    "select v.table_name, v.column_name, v.reason from citeledger.metadata_only_violations() as v",
+    _no_arguments,
+    lambda r: [rows.MetadataOnlyViolation(*row) for row in r],
+)
+CREATE_FIRM: Final = Call(
+    "create_firm",
+    "select citeledger.create_firm(%s::text)::text",
+    _name,
+    lambda r: UUID(_value(r)),
+)
+DELETE_FIRM: Final = Call(
+    "delete_firm",
+    "select citeledger.delete_firm(%s::uuid)",
+    _firm,
+    _none,
+)
+FIRM_IDS: Final = Call(
+    "firm_ids",
+    "select f.firm_id::text from citeledger.firm_ids() as f (firm_id)",
+    _no_arguments,
+    lambda r: [UUID(row[0]) for row in r],
+)
 VERSION: Final[Call[[], str]] = Call(
     "version",
     "select citeledger.version()",
@@ -375,6 +417,11 @@ CALLS: Final[tuple[Call[..., Any], ...]] = (
     GRAPH_GC,
     HAS_PERMISSION,
     CHECK_INTEGRITY,
+    VERIFICATION_TIER,
+    METADATA_ONLY_VIOLATIONS,
+    CREATE_FIRM,
+    DELETE_FIRM,
+    FIRM_IDS,
     VERSION,
 )
 """Everything that a caller can ask for, by the name of the SQL function."""

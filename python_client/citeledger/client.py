@@ -2,252 +2,46 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
-from uuid import UUID
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
 
-from . import calls
-from ._version import SUPPORTED_SCHEMA
-from .arguments import int_argument
-from .errors import (
-    CiteLedgerError,
-    InvalidArgument,
-    SchemaVersionError,
-    WrongState,
-    translated,
-)
+from . import calls, shared
+from .errors import CiteLedgerError, translated
+from .methods import Id, Methods
 
 if TYPE_CHECKING:
-    from .calls import Call, Pages, Span
-    from .rows import (
-        Citations,
-        CiteError,
-        CiteResolution,
-        CollectionReport,
-        DeletionReport,
-        Direction,
-        FinalizeReport,
-        Gate,
-        IntegrityProblem,
-        LedgerTrace,
-        PageBlock,
-        Recheck,
-        RecordingReport,
-        ResolutionReport,
-        SpanResolution,
-        StagedChunk,
-        SuggestedSpan,
-        WalkedDocument,
-    )
+    from .calls import Call
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Connection: TypeAlias = psycopg.Connection[Any]
-Id: TypeAlias = UUID | str
-
-_WHOLE: Final[Mapping[str, object]] = MappingProxyType({})
-
-_RETRYABLE: Final = frozenset({"40001", "40P01"})
-_FIRST_PAUSE: Final = 0.01
-_LONGEST_PAUSE: Final = 1.0
-
-# One variable for all clients: a ContextVar is never collected, so it must not be made per client.
-_bound: ContextVar[tuple[Bound, ...]] = ContextVar("citeledger_bound", default=())
 
 
-class _Methods:
-    """The calls, named as in SQL."""
-
-    __slots__ = ()
-
-    def _run(self, call: Call[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        raise NotImplementedError
-
-    def finalize_turn(self, message_id: Id) -> FinalizeReport:
-        """Seal the turn, write its ledger, record its verdict.
-
-        A step that fails is reported in ``failures`` and does not raise: the turn is worth more
-        than its ledger, which finalize_pending can still write.
-        """
-        return self._run(calls.FINALIZE_TURN, message_id)
-
-    def finalize_turns(self, message_ids: Iterable[Id]) -> int:
-        """Finalize many turns at once; return how many of them now have a verdict."""
-        return self._run(calls.FINALIZE_TURNS, message_ids)
-
-    def finalize_pending(self, limit: int = 1000) -> int:
-        """Finalize turns that are sealed without a verdict or have failures; return how many."""
-        return self._run(calls.FINALIZE_PENDING, limit)
-
-    def assemble_ledger_entries(self, message_id: Id) -> int:
-        """Write the ledger entries that the turn lacks; return how many were new."""
-        return self._run(calls.ASSEMBLE_LEDGER_ENTRIES, message_id)
-
-    def compute_and_record_gate(self, message_id: Id) -> Gate | None:
-        """Compute and store the turn's verdict; None when it is not an assistant's turn."""
-        return self._run(calls.COMPUTE_AND_RECORD_GATE, message_id)
-
-    def ledger_trace(self, chat_id: Id, message_id: Id | None = None) -> LedgerTrace:
-        """Return the ledger and the verdicts of a chat, or of one turn of it.
-
-        Needs the permission ``matters:read``. Raises NotFound for a chat that is not there for
-        this caller.
-        """
-        return self._run(calls.LEDGER_TRACE, chat_id, message_id)
-
-    def cite(self, matter_id: Id, span: Span) -> CiteResolution:
-        """Check a span of a record of the matter against the live page, now.
-
-        The answer has a link when the span holds, and a reason when it does not. A mapping goes to
-        the database as it is. Needs ``matters:read``. Raises InvalidArgument for a malformed span,
-        and NotFound for whatever is not there for this caller.
-        """
-        return self._run(calls.CITE, matter_id, span)
-
-    def cite_many(self, matter_id: Id, spans: Iterable[Span]) -> list[CiteResolution | CiteError]:
-        """Check many spans of one matter; a bad one becomes a CiteError in its place."""
-        return self._run(calls.CITE_MANY, matter_id, spans)
-
-    def cite_ledger_entry(self, entry_id: Id) -> CiteResolution:
-        """Check the citation of a ledger entry, under the matter that the entry names."""
-        return self._run(calls.CITE_LEDGER_ENTRY, entry_id)
-
-    def resolve_span(self, span: Span) -> SpanResolution:
-        """Compare a span with the live page. It checks no matter: to show it, call cite."""
-        return self._run(calls.RESOLVE_SPAN, span)
-
-    def recheck_document(self, document_id: Id) -> list[Recheck]:
-        """Check every citation of a document against its live pages; it changes nothing."""
-        return self._run(calls.RECHECK_DOCUMENT, document_id)
-
-    def suggest_spans(self, matter_id: Id, span: Span, limit: int = 5) -> list[SuggestedSpan]:
-        """Say where the quote of a span stands now, nearest first; nothing is verified by it."""
-        return self._run(calls.SUGGEST_SPANS, matter_id, span, limit)
-
-    def read_pages(
-        self, matter_id: Id, document_id: Id, page_number: int | None = None
-    ) -> list[PageBlock]:
-        """Read the live text of a record of the matter, or one page of it."""
-        return self._run(calls.READ_PAGES, matter_id, document_id, page_number)
-
-    def replace_document_pages(self, document_id: Id, pages: Pages) -> int:
-        """Replace all pages of a document; return how many it has now.
-
-        ``pages`` is a list of ``{"page_number": 1, "blocks": ["...", "..."]}``, in any order.
-        """
-        return self._run(calls.REPLACE_DOCUMENT_PAGES, document_id, pages)
-
-    def normalize_doi(self, doi: str | None) -> str | None:
-        """Return the key of a DOI as printed, or None when the whole text is no DOI."""
-        return self._run(calls.NORMALIZE_DOI, doi)
-
-    def record_references(
-        self, document_id: Id, dois: Collection[str | None], source: str = "crossref"
-    ) -> RecordingReport:
-        """Replace the document's reference list of one source, and resolve it.
-
-        ``dois`` are the DOIs as printed, in their order. What is no DOI, or None, is counted.
-        """
-        return self._run(calls.RECORD_REFERENCES, document_id, dois, source)
-
-    def record_crossref_work(self, document_id: Id, work: Mapping[str, object]) -> RecordingReport:
-        """Record the references of a Crossref work, or of Crossref's answer that holds it."""
-        return self._run(calls.RECORD_CROSSREF_WORK, document_id, work)
-
-    def resolve_references(self, dry_run: bool = True) -> ResolutionReport:
-        """Make all edges of the firm agree with all lists; say only what would change, by default.
-
-        Recording and the triggers of documents do this all along: it is for repairs.
-        """
-        return self._run(calls.RESOLVE_REFERENCES, dry_run)
-
-    def get_citations(self, document_id: Id) -> Citations:
-        """Return what a document cites and who cites it. Needs ``matters:read``."""
-        return self._run(calls.GET_CITATIONS, document_id)
-
-    def walk_citations(
-        self,
-        document_ids: Iterable[Id],
-        max_hops: int = 2,
-        direction: Direction = "both",
-    ) -> list[WalkedDocument]:
-        """Return the documents within some citations of others. Needs ``matters:read``."""
-        return self._run(calls.WALK_CITATIONS, document_ids, max_hops, direction)
-
-    def graph_stage(
-        self,
-        entity_names: Collection[str],
-        max_hops: int = 2,
-        include_citations: bool = False,
-        scope: Mapping[str, object] = _WHOLE,
-        limit: int = 20,
-    ) -> list[StagedChunk]:
-        """Return the chunks that a walk over concepts, and perhaps citations, leads to.
-
-        ``scope`` may have ``license_classes``, ``sources``, ``year_min``, ``year_max`` and
-        ``exclude_document_ids``; an empty list allows nothing. Needs ``matters:read``.
-        """
-        return self._run(calls.GRAPH_STAGE, entity_names, max_hops, include_citations, scope, limit)
-
-    def corpus_delete(self, document_ids: Iterable[Id]) -> DeletionReport:
-        """Delete documents with all that was made of them; cited quotes stay with their turns."""
-        return self._run(calls.CORPUS_DELETE, document_ids)
-
-    def graph_gc(self, dry_run: bool = True) -> CollectionReport:
-        """Sweep what nothing holds any more; by default only count it."""
-        return self._run(calls.GRAPH_GC, dry_run)
-
-    def has_permission(self, permission: str) -> bool:
-        """Say whether the context holds a permission."""
-        return self._run(calls.HAS_PERMISSION, permission)
-
-    def check_integrity(self) -> list[IntegrityProblem]:
-        """Return what does not hold together in the context's firm: nothing, when healthy."""
-        return self._run(calls.CHECK_INTEGRITY)
-
-    def version(self) -> str:
-        """Return the version of the schema in the database."""
-        return self._run(calls.VERSION)
-
-
-class Bound(_Methods):
+class Bound(shared.Block[Connection], Methods):
     """A client on one connection, for the length of a block."""
 
-    __slots__ = ("_client", "_connection", "_ended")
+    __slots__ = ("_client",)
 
     def __init__(self, client: CiteLedger, connection: Connection) -> None:
         """Be made by CiteLedger.context or CiteLedger.retry, not by hand."""
+        super().__init__(connection, get_ident())
         self._client = client
-        self._connection = connection
-        self._ended = False
-
-    @property
-    def connection(self) -> Connection:
-        """The connection of the block, for SQL of your own in the same transaction."""
-        if self._ended:
-            raise WrongState(
-                "the block that this belongs to has ended",
-                hint="Use it only inside its with statement.",
-            )
-        return self._connection
 
     def _run(self, call: Call[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         parameters = call.arguments(*args, **kwargs)
         return self._client._execute(self.connection, call, parameters)
 
 
-class CiteLedger(_Methods):
+class CiteLedger(Methods):
     """Calls citeledger's functions through a connection or a pool that the caller owns.
 
     On a connection, every call joins the caller's transaction and never commits it. With a pool,
@@ -275,21 +69,10 @@ class CiteLedger(_Methods):
         elif isinstance(connection_or_pool, ConnectionPool):
             self._pool = connection_or_pool
         else:
-            raise InvalidArgument(
-                "connection_or_pool is not valid",
-                detail=f"connection_or_pool: a {type(connection_or_pool).__name__}.",
-                hint="Pass a psycopg.Connection or a psycopg_pool.ConnectionPool.",
+            raise shared.not_a_handle(
+                connection_or_pool, "psycopg.Connection or a psycopg_pool.ConnectionPool"
             )
-        if (
-            prepare_threshold is not None
-            and int_argument("prepare_threshold", prepare_threshold) < 0
-        ):
-            raise InvalidArgument(
-                "prepare_threshold is not valid",
-                detail="prepare_threshold: negative.",
-                hint="Pass None to prepare nothing, or a number from 0.",
-            )
-        self._prepare_threshold = prepare_threshold
+        self._prepare_threshold = shared.threshold_argument(prepare_threshold)
         self._version_known = False
 
     # Running one call
@@ -326,38 +109,26 @@ class CiteLedger(_Methods):
 
     def _check_version(self, connection: Connection) -> None:
         if not self._send(connection, calls.HAS_VERSION, ()):
-            raise SchemaVersionError(
-                "citeledger is not installed in this database",
-                detail="There is no function citeledger.version().",
-                hint="Deploy it with Sqitch, or run sql/citeledger.sql, in the database that the "
-                "connection is for.",
-            )
-        version = self._send(connection, calls.VERSION, ())
-        if version not in SUPPORTED_SCHEMA:
-            raise SchemaVersionError(
-                "this client does not know the version of the schema",
-                detail=f"The database has {version}; the client knows "
-                f"{', '.join(sorted(SUPPORTED_SCHEMA))}.",
-                hint="Install the release of the client that belongs to the schema, or deploy the "
-                "schema that belongs to the client.",
-            )
-        self._version_known = True
+            raise shared.not_installed()
+        self._version_known = shared.known(self._send(connection, calls.VERSION, ()))
 
     # Connections and transactions
 
-    def _current(self) -> Bound | None:
-        for bound in reversed(_bound.get()):
-            if bound._client is self:
-                return bound
-        return None
+    def _current(self) -> Connection | None:
+        """Return the connection of the block that one can be nested in."""
+        block = shared.innermost(self)
+        if block is None or not block.is_open_for(get_ident()):
+            return None
+        connection: Connection = block.connection
+        return connection
 
     @contextmanager
     def _borrowed(self) -> Iterator[Connection]:
         """Give the connection for one call; with a pool, and outside a block, a transaction too."""
         if self._own is not None:
             yield self._own
-        elif (current := self._current()) is not None:
-            yield current.connection
+        elif (block := shared.innermost(self)) is not None:
+            yield block.connection_for(get_ident())
         else:
             with self._checked_out() as connection:
                 yield connection
@@ -373,12 +144,8 @@ class CiteLedger(_Methods):
     @contextmanager
     def _binding(self, connection: Connection) -> Iterator[Bound]:
         bound = Bound(self, connection)
-        token = _bound.set((*_bound.get(), bound))
-        try:
+        with shared.entered(self, bound):
             yield bound
-        finally:
-            _bound.reset(token)
-            bound._ended = True
 
     @contextmanager
     def context(
@@ -397,9 +164,7 @@ class CiteLedger(_Methods):
         committed at its end, rolled back when it raises.
         """
         identity = calls.SET_CONTEXT.arguments(firm_id, user_id, permissions)
-        connection = self._own
-        if connection is None and (current := self._current()) is not None:
-            connection = current.connection
+        connection = self._own or self._current()
         if connection is None:
             with (
                 self._checked_out() as fresh,
@@ -407,7 +172,7 @@ class CiteLedger(_Methods):
             ):
                 self._execute(fresh, calls.SET_CONTEXT, identity)
                 yield bound
-        elif connection.autocommit and _status(connection) == TransactionStatus.IDLE:
+        elif shared.is_alone(connection):
             with connection.transaction(), self._binding(connection) as bound:
                 self._execute(connection, calls.SET_CONTEXT, identity)
                 yield bound
@@ -418,12 +183,12 @@ class CiteLedger(_Methods):
     @contextmanager
     def _joined(self, connection: Connection, identity: tuple[object, ...]) -> Iterator[None]:
         before = self._execute(connection, calls.READ_CONTEXT, ())
-        self._execute(connection, calls.SET_CONTEXT, identity)
         try:
+            self._execute(connection, calls.SET_CONTEXT, identity)
             yield
         finally:
             # A failed transaction takes no more SQL, and its rollback takes the context away.
-            if _status(connection) == TransactionStatus.INTRANS:
+            if shared.status_of(connection) == TransactionStatus.INTRANS:
                 self._send(
                     connection,
                     calls.RESTORE_CONTEXT,
@@ -437,39 +202,25 @@ class CiteLedger(_Methods):
         runs again, at most ``attempts`` times in all, after a short pause that grows and varies.
         Only the whole transaction can run again, so this refuses to work inside one.
         """
-        if int_argument("attempts", attempts) < 1:
-            raise InvalidArgument(
-                "attempts is not valid", detail="attempts: less than 1.", hint="Pass 1 or more."
-            )
-        for attempt in range(1, attempts + 1):
+        for attempt in range(1, shared.attempts_argument(attempts) + 1):
             try:
                 with self._whole_transaction() as bound:
                     return work(bound)
             except (psycopg.Error, CiteLedgerError) as error:
-                if error.sqlstate not in _RETRYABLE or attempt == attempts:
+                if not shared.runs_again(error, attempt, attempts):
                     raise
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (attempt - 1))
-            time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - spreading, not secrecy
+            time.sleep(shared.pause_after(attempt))
         raise AssertionError  # pragma: no cover - the last attempt returned or raised
 
     @contextmanager
     def _whole_transaction(self) -> Iterator[Bound]:
-        refusal = WrongState(
-            "retry cannot run inside a transaction",
-            detail="Only the one who began the transaction can run it again.",
-            hint="Call retry first, and open context blocks inside the function that it runs.",
-        )
         if self._current() is not None:
-            raise refusal
+            raise shared.inside_a_transaction()
         if self._own is None:
             with self._checked_out() as connection, self._binding(connection) as bound:
                 yield bound
         else:
-            if _status(self._own) != TransactionStatus.IDLE:
-                raise refusal
+            if shared.status_of(self._own) != TransactionStatus.IDLE:
+                raise shared.inside_a_transaction()
             with self._own.transaction(), self._binding(self._own) as bound:
                 yield bound
-
-
-def _status(connection: Connection) -> TransactionStatus:
-    return connection.info.transaction_status

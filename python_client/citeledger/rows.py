@@ -138,6 +138,15 @@ class IntegrityProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataOnlyViolation:
+    """A column that could hold content where only metadata may be; a healthy database has none."""
+
+    table_name: str
+    column_name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSpan:
     """A quote, and where it is said to stand."""
 

@@ -86,7 +86,10 @@ def test_conditions_are_postgresqls_names(su: psycopg.Connection[Any]) -> None:
 
 def test_the_clients_own_messages_are_in_the_catalogue() -> None:
     package = REPOSITORY / "python_client" / "citeledger"
-    text = "".join((package / n).read_text() for n in ("client.py", "arguments.py"))
+    text = "".join(
+        (package / n).read_text()
+        for n in ("client.py", "async_client.py", "shared.py", "arguments.py")
+    )
     raised = set(
         re.findall(r'(?:InvalidArgument|WrongState|SchemaVersionError)\(\s*f?"([^"]+)"', text)
     )
