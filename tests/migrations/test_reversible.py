@@ -23,15 +23,16 @@ def test_the_whole_plan(server: Server) -> None:
 def test_change_by_change(server: Server) -> None:
     """Each change, deployed on what comes before it, is undone whole by its own revert."""
     with server.database() as dbname:
+        before = schema_dump(server, dbname)
         for position, name in enumerate(NAMES):
             back = ["--to-change", NAMES[position - 1]] if position else []
-            before = schema_dump(server, dbname)
             checked(sqitch(server, dbname, "deploy", "--verify", "--to-change", name))
             deployed = schema_dump(server, dbname)
             checked(sqitch(server, dbname, "revert", "-y", *back))
             assert schema_dump(server, dbname) == before, f"{name} leaves something behind"
             checked(sqitch(server, dbname, "deploy", "--verify", "--to-change", name))
             assert schema_dump(server, dbname) == deployed, f"{name} is not the same again"
+            before = deployed
 
 
 def test_with_data_in_it(server: Server) -> None:
