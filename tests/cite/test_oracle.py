@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from support.world import World, set_context
 
-DOCUMENTS = 250
+DOCUMENTS = 350
 SPANS = 24
 LEAST = 5000
 
