@@ -68,3 +68,32 @@ def test_an_entry_that_cannot_be_refreshed_is_not_left_standing(
     ).fetchone()
     assert verdict == ("flagged", 1, 1)
     assert su.execute("select from citeledger.finalize_failure").fetchall() == []
+
+
+def test_nor_above_read_committed_does_a_failing_refresh_break_the_statement(
+    su: psycopg.Connection[Any], app: psycopg.Connection[Any], world: World
+) -> None:
+    turn = world.turn()
+    citation = world.citation(turn, "exact_match")
+    set_context(app, world.firm_id)
+    world.on(app).finalize(turn)
+    app.commit()
+
+    su.execute(
+        "alter table citeledger.citation_ledger_entry add constraint injected"
+        " check (verification_status <> 'unverified') not valid"
+    )
+    app.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    set_context(app, world.firm_id)
+    app.execute(
+        "update citeledger.message_citations set verified = false, verification_method = 'failed'"
+        " where id = %s",
+        (citation,),
+    )
+    app.commit()
+
+    assert not su.execute("select from citeledger.work_product_fiduciary_gate").fetchall()
+    logged = su.execute(
+        "select f.stage, f.sqlstate from citeledger.finalize_failure as f order by f.stage"
+    ).fetchall()
+    assert logged == [("assemble", "23514"), ("isolation", "25000")]

@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(43);
+select plan(44);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -238,7 +238,8 @@ from (
     (null), ('null'), ('[]'), ('"10.1000/b"'), ('7'), ('{"reference": {}}'),
     ('{"reference": "10.1000/b"}'), ('{"reference": 0}'),
     ('{"message": {"reference": {"DOI": "10.1000/b"}}}'),
-    ('{"status": "failed", "message": [{"type": "validation-failure"}]}')
+    ('{"status": "failed", "message": [{"type": "validation-failure"}]}'),
+    ('{"status": "ok", "message-type": "work-list", "message": {"items": []}}')
 ) as w (work);
 select throws_ok(
   $$select citeledger.record_crossref_work('00000000-0000-4000-8000-0000000000dd', '{}')$$,
