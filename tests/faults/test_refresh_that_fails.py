@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 
 from support.world import World, set_context
 
@@ -97,3 +98,51 @@ def test_nor_above_read_committed_does_a_failing_refresh_break_the_statement(
         "select f.stage, f.sqlstate from citeledger.finalize_failure as f order by f.stage"
     ).fetchall()
     assert logged == [("assemble", "23514"), ("isolation", "25000")]
+
+
+def test_a_serialization_failure_of_that_refresh_passes(
+    su: psycopg.Connection[Any], app: psycopg.Connection[Any], world: World
+) -> None:
+    turn = world.turn()
+    world.citation(turn, "exact_match")
+    set_context(app, world.firm_id)
+    world.on(app).finalize(turn)
+    app.commit()
+
+    su.execute(
+        "create function public.injected() returns trigger language plpgsql as"
+        " $$ begin raise exception using errcode = '40001'; end $$"
+    )
+    su.execute(
+        "create trigger injected before update on citeledger.citation_ledger_entry"
+        " for each row execute function public.injected()"
+    )
+    app.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    set_context(app, world.firm_id)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        app.execute("update citeledger.message_citations set verified = false")
+    app.rollback()
+
+
+def test_a_gate_after_a_failure_catches_the_ledger_up_first(
+    su: psycopg.Connection[Any], app: psycopg.Connection[Any], world: World
+) -> None:
+    """A turn was finalized where no ledger could be had: the gate must not count it as failed."""
+    turn = world.turn()
+    world.citation(turn, "exact_match")
+    app.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    set_context(app, world.firm_id)
+    assert world.on(app).finalize(turn)["gate"] is None
+    app.commit()
+    assert not su.execute("select from citeledger.citation_ledger_entry").fetchall()
+
+    app.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    set_context(app, world.firm_id)
+    verdict = app.execute(
+        "select g.gate_status, g.pass_count, g.fail_count"
+        " from citeledger.compute_and_record_gate(%s) as g",
+        (turn,),
+    ).fetchone()
+    app.commit()
+    assert verdict == ("fiduciary_grade", 1, 0)
+    assert len(su.execute("select from citeledger.citation_ledger_entry").fetchall()) == 1
