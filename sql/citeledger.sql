@@ -1458,11 +1458,57 @@ begin
 end
 $$;
 
+create function citeledger_private.queue_ingest(
+  p_firm_id uuid
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Before any lock of a row, whatever the ingest begins with: one that held rows and then came to
+  -- the graph's lock could wait for another that has that lock and wants those rows. Above read
+  -- committed the graph cannot be written, so there is nothing to come to later.
+  if p_firm_id is not null
+    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+  then
+    perform citeledger_private.lock_graph(p_firm_id);
+  end if;
+end
+$$;
+
+create function citeledger_private.before_ingest()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- Which rows it will be is not known yet: the context tells the firm.
+  perform citeledger_private.queue_ingest(citeledger.current_firm_id());
+  return null;
+end
+$$;
+
 comment on function citeledger_private.lock_graph(uuid) is
   'Takes the advisory lock of a firm''s citation graph until the transaction ends. Every writer of '
   'edges and lists takes it first. Errors: 25000 above read committed.';
+comment on function citeledger_private.queue_ingest(uuid) is
+  'Takes the lock of a firm''s graph before an ingest locks its first row, so that of two ingests '
+  'of a firm one waits for the other and never both. Does nothing for a null firm, or above read '
+  'committed.';
+comment on function citeledger_private.before_ingest() is
+  'Trigger function: takes the lock of the graph of the context''s firm before the statement locks '
+  'a row.';
 
 revoke all on function citeledger_private.lock_graph(uuid) from public;
+revoke all on function citeledger_private.queue_ingest(uuid) from public;
+revoke all on function citeledger_private.before_ingest() from public;
 
 reset role;
 
@@ -4783,7 +4829,9 @@ begin
       hint = 'Pass [{"page_number": 1, "blocks": ["...", "..."]}, ...].';
   end if;
 
-  -- Locked first, so that of two replacements at once the second sees all that the first did.
+  perform citeledger_private.queue_ingest(v_firm_id);
+  -- Locked before it is read, so that of two replacements at once the second sees all that the
+  -- first did.
   perform
   from citeledger.documents as d
   where d.firm_id = v_firm_id and d.id = p_document_id
@@ -4830,10 +4878,10 @@ comment on function citeledger.replace_document_pages(uuid, jsonb) is
   'Replaces all pages of the document p_document_id by p_pages: [{"page_number": from 1, "blocks": '
   '["text", ...]}, ...], in any order; an empty list leaves none. Returns how many pages the '
   'document has now. The text is kept byte for byte. A reader sees the old pages or the new, never '
-  'a mixture; of two replacements at once one whole result stays. Locks the document until the '
-  'transaction ends. For citeledger_app. Errors: 22023 for malformed pages, naming the key; P0002 '
-  'when the document is not in the firm; 40001 above read committed when the pages were replaced '
-  'after the snapshot.';
+  'a mixture; of two replacements at once one whole result stays. Locks the firm''s graph and the '
+  'document until the transaction ends. For citeledger_app. Errors: 22023 for malformed pages, '
+  'naming the key; P0002 when the document is not in the firm; 40001 above read committed when the '
+  'pages were replaced after the snapshot.';
 
 revoke all on function citeledger_private.pages_fault(jsonb) from public;
 revoke all on function citeledger.replace_document_pages(uuid, jsonb) from public;
@@ -6259,28 +6307,6 @@ reset role;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.before_documents_change()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_firm_id uuid := citeledger.current_firm_id();
-begin
-  -- The graph's lock before any lock of a row: else two sessions that change the same document
-  -- could wait for each other. Which rows it will be is not known yet: the context tells the firm.
-  if v_firm_id is not null
-    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
-  then
-    perform citeledger_private.lock_graph(v_firm_id);
-  end if;
-  return null;
-end
-$$;
-
 create function citeledger_private.documents_arrived()
 returns trigger
 language plpgsql
@@ -6384,9 +6410,6 @@ begin
 end
 $$;
 
-comment on function citeledger_private.before_documents_change() is
-  'Trigger function: takes the lock of the graph of the context''s firm before the statement locks '
-  'a row.';
 comment on function citeledger_private.documents_arrived() is
   'Trigger function: resolves the references that name the DOIs of inserted documents. Errors: '
   '25000 above read committed.';
@@ -6396,19 +6419,22 @@ comment on function citeledger_private.documents_changed() is
 comment on function citeledger_private.documents_left() is
   'Trigger function: resolves again the references that name the DOIs of deleted documents.';
 
-revoke all on function citeledger_private.before_documents_change() from public;
 revoke all on function citeledger_private.documents_arrived() from public;
 revoke all on function citeledger_private.documents_changed() from public;
 revoke all on function citeledger_private.documents_left() from public;
 
-create trigger documents_before_update
-  before update of doi, deleted_at on citeledger.documents
+create trigger documents_before_insert
+  before insert on citeledger.documents
   for each statement
-  execute function citeledger_private.before_documents_change();
+  execute function citeledger_private.before_ingest();
+create trigger documents_before_update
+  before update on citeledger.documents
+  for each statement
+  execute function citeledger_private.before_ingest();
 create trigger documents_before_delete
   before delete on citeledger.documents
   for each statement
-  execute function citeledger_private.before_documents_change();
+  execute function citeledger_private.before_ingest();
 create trigger documents_arrived
   after insert on citeledger.documents
   referencing new table as new_rows
@@ -6425,6 +6451,8 @@ create trigger documents_left
   for each statement
   execute function citeledger_private.documents_left();
 
+comment on trigger documents_before_insert on citeledger.documents is
+  'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_before_update on citeledger.documents is
   'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_before_delete on citeledger.documents is
@@ -6723,6 +6751,11 @@ create policy chunks_of_the_firm on citeledger.chunks
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger chunks_before_insert
+  before insert on citeledger.chunks
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.chunks alter column content set statistics 0;
 
@@ -6750,6 +6783,8 @@ comment on constraint chunks_chunk_index_from_zero on citeledger.chunks is
   'Places are counted from 0.';
 comment on policy chunks_of_the_firm on citeledger.chunks is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger chunks_before_insert on citeledger.chunks is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.chunks from public;
 grant select, insert on table citeledger.chunks to citeledger_app;
@@ -6780,6 +6815,11 @@ create policy kg_relation_types_of_the_firm on citeledger.kg_relation_types
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_relation_types_before_insert
+  before insert on citeledger.kg_relation_types
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 comment on table citeledger.kg_relation_types is
   'The firm''s ontology: the types of relationship that it has declared.';
 comment on column citeledger.kg_relation_types.firm_id is
@@ -6796,6 +6836,8 @@ comment on constraint kg_relation_types_relation_type_is_label on citeledger.kg_
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on policy kg_relation_types_of_the_firm on citeledger.kg_relation_types is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_relation_types_before_insert on citeledger.kg_relation_types is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_relation_types from public;
 grant select, insert on table citeledger.kg_relation_types to citeledger_app;
@@ -6831,6 +6873,11 @@ create policy kg_entities_of_the_firm on citeledger.kg_entities
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_entities_before_insert
+  before insert on citeledger.kg_entities
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_entities alter column name set statistics 0;
 alter table citeledger.kg_entities alter column description set statistics 0;
@@ -6863,6 +6910,8 @@ comment on index citeledger.kg_entities_name_key is
   'A firm has a name once, whatever the case.';
 comment on policy kg_entities_of_the_firm on citeledger.kg_entities is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_entities_before_insert on citeledger.kg_entities is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_entities from public;
 grant select, insert on table citeledger.kg_entities to citeledger_app;
@@ -6896,6 +6945,11 @@ create policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_entity_mentions_before_insert
+  before insert on citeledger.kg_entity_mentions
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 comment on table citeledger.kg_entity_mentions is
   'Where an entity is mentioned: its evidence. An entity without any is swept by graph_gc.';
 comment on column citeledger.kg_entity_mentions.firm_id is
@@ -6916,6 +6970,8 @@ comment on index citeledger.kg_entity_mentions_chunk_idx is
   'The mentions of a chunk. Referencing side of kg_entity_mentions_chunk_fkey.';
 comment on policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_entity_mentions_before_insert on citeledger.kg_entity_mentions is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_entity_mentions from public;
 grant select, insert on table citeledger.kg_entity_mentions to citeledger_app;
@@ -6965,6 +7021,11 @@ create policy kg_relationships_of_the_firm on citeledger.kg_relationships
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_relationships_before_insert
+  before insert on citeledger.kg_relationships
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_relationships alter column evidence set statistics 0;
 
@@ -7010,6 +7071,8 @@ comment on index citeledger.kg_relationships_chunk_idx is
   'Referencing side of kg_relationships_chunk_fkey.';
 comment on policy kg_relationships_of_the_firm on citeledger.kg_relationships is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_relationships_before_insert on citeledger.kg_relationships is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_relationships from public;
 grant select, insert on table citeledger.kg_relationships to citeledger_app;

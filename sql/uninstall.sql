@@ -124,10 +124,10 @@ drop trigger documents_changed on citeledger.documents;
 drop trigger documents_arrived on citeledger.documents;
 drop trigger documents_before_delete on citeledger.documents;
 drop trigger documents_before_update on citeledger.documents;
+drop trigger documents_before_insert on citeledger.documents;
 drop function citeledger_private.documents_left();
 drop function citeledger_private.documents_changed();
 drop function citeledger_private.documents_arrived();
-drop function citeledger_private.before_documents_change();
 
 reset role;
 
@@ -546,6 +546,8 @@ reset role;
 
 set local role citeledger_owner;
 
+drop function citeledger_private.before_ingest();
+drop function citeledger_private.queue_ingest(uuid);
 drop function citeledger_private.lock_graph(uuid);
 
 reset role;

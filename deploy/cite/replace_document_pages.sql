@@ -1,5 +1,6 @@
 -- Deploy citeledger:cite/replace_document_pages to pg
 -- requires: cite/document_pages
+-- requires: graph/lock_graph
 
 begin;
 
@@ -80,7 +81,9 @@ begin
       hint = 'Pass [{"page_number": 1, "blocks": ["...", "..."]}, ...].';
   end if;
 
-  -- Locked first, so that of two replacements at once the second sees all that the first did.
+  perform citeledger_private.queue_ingest(v_firm_id);
+  -- Locked before it is read, so that of two replacements at once the second sees all that the
+  -- first did.
   perform
   from citeledger.documents as d
   where d.firm_id = v_firm_id and d.id = p_document_id
@@ -127,10 +130,10 @@ comment on function citeledger.replace_document_pages(uuid, jsonb) is
   'Replaces all pages of the document p_document_id by p_pages: [{"page_number": from 1, "blocks": '
   '["text", ...]}, ...], in any order; an empty list leaves none. Returns how many pages the '
   'document has now. The text is kept byte for byte. A reader sees the old pages or the new, never '
-  'a mixture; of two replacements at once one whole result stays. Locks the document until the '
-  'transaction ends. For citeledger_app. Errors: 22023 for malformed pages, naming the key; P0002 '
-  'when the document is not in the firm; 40001 above read committed when the pages were replaced '
-  'after the snapshot.';
+  'a mixture; of two replacements at once one whole result stays. Locks the firm''s graph and the '
+  'document until the transaction ends. For citeledger_app. Errors: 22023 for malformed pages, '
+  'naming the key; P0002 when the document is not in the firm; 40001 above read committed when the '
+  'pages were replaced after the snapshot.';
 
 revoke all on function citeledger_private.pages_fault(jsonb) from public;
 revoke all on function citeledger.replace_document_pages(uuid, jsonb) from public;

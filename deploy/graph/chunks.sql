@@ -1,5 +1,6 @@
 -- Deploy citeledger:graph/chunks to pg
 -- requires: cite/documents
+-- requires: graph/lock_graph
 
 begin;
 
@@ -26,6 +27,11 @@ alter table citeledger.chunks force row level security;
 create policy chunks_of_the_firm on citeledger.chunks
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+create trigger chunks_before_insert
+  before insert on citeledger.chunks
+  for each statement
+  execute function citeledger_private.before_ingest();
 
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.chunks alter column content set statistics 0;
@@ -54,6 +60,8 @@ comment on constraint chunks_chunk_index_from_zero on citeledger.chunks is
   'Places are counted from 0.';
 comment on policy chunks_of_the_firm on citeledger.chunks is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger chunks_before_insert on citeledger.chunks is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.chunks from public;
 grant select, insert on table citeledger.chunks to citeledger_app;

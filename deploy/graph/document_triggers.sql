@@ -8,28 +8,6 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.before_documents_change()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_firm_id uuid := citeledger.current_firm_id();
-begin
-  -- The graph's lock before any lock of a row: else two sessions that change the same document
-  -- could wait for each other. Which rows it will be is not known yet: the context tells the firm.
-  if v_firm_id is not null
-    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
-  then
-    perform citeledger_private.lock_graph(v_firm_id);
-  end if;
-  return null;
-end
-$$;
-
 create function citeledger_private.documents_arrived()
 returns trigger
 language plpgsql
@@ -133,9 +111,6 @@ begin
 end
 $$;
 
-comment on function citeledger_private.before_documents_change() is
-  'Trigger function: takes the lock of the graph of the context''s firm before the statement locks '
-  'a row.';
 comment on function citeledger_private.documents_arrived() is
   'Trigger function: resolves the references that name the DOIs of inserted documents. Errors: '
   '25000 above read committed.';
@@ -145,19 +120,22 @@ comment on function citeledger_private.documents_changed() is
 comment on function citeledger_private.documents_left() is
   'Trigger function: resolves again the references that name the DOIs of deleted documents.';
 
-revoke all on function citeledger_private.before_documents_change() from public;
 revoke all on function citeledger_private.documents_arrived() from public;
 revoke all on function citeledger_private.documents_changed() from public;
 revoke all on function citeledger_private.documents_left() from public;
 
-create trigger documents_before_update
-  before update of doi, deleted_at on citeledger.documents
+create trigger documents_before_insert
+  before insert on citeledger.documents
   for each statement
-  execute function citeledger_private.before_documents_change();
+  execute function citeledger_private.before_ingest();
+create trigger documents_before_update
+  before update on citeledger.documents
+  for each statement
+  execute function citeledger_private.before_ingest();
 create trigger documents_before_delete
   before delete on citeledger.documents
   for each statement
-  execute function citeledger_private.before_documents_change();
+  execute function citeledger_private.before_ingest();
 create trigger documents_arrived
   after insert on citeledger.documents
   referencing new table as new_rows
@@ -174,6 +152,8 @@ create trigger documents_left
   for each statement
   execute function citeledger_private.documents_left();
 
+comment on trigger documents_before_insert on citeledger.documents is
+  'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_before_update on citeledger.documents is
   'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_before_delete on citeledger.documents is

@@ -1,5 +1,6 @@
 -- Deploy citeledger:graph/kg_entities to pg
 -- requires: tenancy/firms
+-- requires: graph/lock_graph
 
 begin;
 
@@ -29,6 +30,11 @@ alter table citeledger.kg_entities force row level security;
 create policy kg_entities_of_the_firm on citeledger.kg_entities
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+create trigger kg_entities_before_insert
+  before insert on citeledger.kg_entities
+  for each statement
+  execute function citeledger_private.before_ingest();
 
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_entities alter column name set statistics 0;
@@ -62,6 +68,8 @@ comment on index citeledger.kg_entities_name_key is
   'A firm has a name once, whatever the case.';
 comment on policy kg_entities_of_the_firm on citeledger.kg_entities is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_entities_before_insert on citeledger.kg_entities is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_entities from public;
 grant select, insert on table citeledger.kg_entities to citeledger_app;

@@ -1,6 +1,7 @@
 -- Deploy citeledger:graph/kg_entity_mentions to pg
 -- requires: graph/kg_entities
 -- requires: graph/chunks
+-- requires: graph/lock_graph
 
 begin;
 
@@ -29,6 +30,11 @@ create policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_entity_mentions_before_insert
+  before insert on citeledger.kg_entity_mentions
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 comment on table citeledger.kg_entity_mentions is
   'Where an entity is mentioned: its evidence. An entity without any is swept by graph_gc.';
 comment on column citeledger.kg_entity_mentions.firm_id is
@@ -49,6 +55,8 @@ comment on index citeledger.kg_entity_mentions_chunk_idx is
   'The mentions of a chunk. Referencing side of kg_entity_mentions_chunk_fkey.';
 comment on policy kg_entity_mentions_of_the_firm on citeledger.kg_entity_mentions is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_entity_mentions_before_insert on citeledger.kg_entity_mentions is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_entity_mentions from public;
 grant select, insert on table citeledger.kg_entity_mentions to citeledger_app;

@@ -1,5 +1,6 @@
 -- Deploy citeledger:graph/kg_relation_types to pg
 -- requires: tenancy/firms
+-- requires: graph/lock_graph
 
 begin;
 
@@ -25,6 +26,11 @@ create policy kg_relation_types_of_the_firm on citeledger.kg_relation_types
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
+create trigger kg_relation_types_before_insert
+  before insert on citeledger.kg_relation_types
+  for each statement
+  execute function citeledger_private.before_ingest();
+
 comment on table citeledger.kg_relation_types is
   'The firm''s ontology: the types of relationship that it has declared.';
 comment on column citeledger.kg_relation_types.firm_id is
@@ -41,6 +47,8 @@ comment on constraint kg_relation_types_relation_type_is_label on citeledger.kg_
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on policy kg_relation_types_of_the_firm on citeledger.kg_relation_types is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_relation_types_before_insert on citeledger.kg_relation_types is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_relation_types from public;
 grant select, insert on table citeledger.kg_relation_types to citeledger_app;

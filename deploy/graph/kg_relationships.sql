@@ -2,6 +2,7 @@
 -- requires: graph/kg_entities
 -- requires: graph/kg_relation_types
 -- requires: graph/chunks
+-- requires: graph/lock_graph
 
 begin;
 
@@ -45,6 +46,11 @@ alter table citeledger.kg_relationships force row level security;
 create policy kg_relationships_of_the_firm on citeledger.kg_relationships
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
+
+create trigger kg_relationships_before_insert
+  before insert on citeledger.kg_relationships
+  for each statement
+  execute function citeledger_private.before_ingest();
 
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_relationships alter column evidence set statistics 0;
@@ -91,6 +97,8 @@ comment on index citeledger.kg_relationships_chunk_idx is
   'Referencing side of kg_relationships_chunk_fkey.';
 comment on policy kg_relationships_of_the_firm on citeledger.kg_relationships is
   'Only rows of the firm of the context, to read and to write.';
+comment on trigger kg_relationships_before_insert on citeledger.kg_relationships is
+  'The graph''s lock comes before the locks of rows.';
 
 revoke all on table citeledger.kg_relationships from public;
 grant select, insert on table citeledger.kg_relationships to citeledger_app;

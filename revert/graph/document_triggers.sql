@@ -9,9 +9,9 @@ drop trigger documents_changed on citeledger.documents;
 drop trigger documents_arrived on citeledger.documents;
 drop trigger documents_before_delete on citeledger.documents;
 drop trigger documents_before_update on citeledger.documents;
+drop trigger documents_before_insert on citeledger.documents;
 drop function citeledger_private.documents_left();
 drop function citeledger_private.documents_changed();
 drop function citeledger_private.documents_arrived();
-drop function citeledger_private.before_documents_change();
 
 commit;

@@ -4,6 +4,8 @@ begin;
 
 set local role citeledger_owner;
 
+drop function citeledger_private.before_ingest();
+drop function citeledger_private.queue_ingest(uuid);
 drop function citeledger_private.lock_graph(uuid);
 
 commit;

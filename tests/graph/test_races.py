@@ -217,18 +217,87 @@ def test_ingests_of_many_calls(graph: Graph, opened: Opened) -> None:
     }
 
 
-def test_pages_first_and_then_the_list(graph: Graph, opened: Opened) -> None:
-    """Pages lock their document, and yet nobody waits in a circle."""
+ENTITY = "insert into citeledger.kg_entities (name, entity_type) values (%s, 'concept')"
+
+# What an ingest may begin with, before it records a list: each locks rows that others may want.
+BEGINNINGS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "a document without a DOI": ("insert into citeledger.documents (title) values (%s)", ("New",)),
+    "a new title": ("update citeledger.documents set title = 'B2' where doi = %s", ("10.1000/b",)),
+    "pages": (
+        "select citeledger.replace_document_pages(d.id, '[]') from citeledger.documents as d"
+        " where d.doi = %s",
+        ("10.1000/b",),
+    ),
+    "a chunk": (
+        "insert into citeledger.chunks (document_id, chunk_index, content)"
+        " select d.id, 0, 'Rent' from citeledger.documents as d where d.doi = %s",
+        ("10.1000/b",),
+    ),
+    "a type of relationship": (
+        "insert into citeledger.kg_relation_types (relation_type) values (%s)",
+        ("owes",),
+    ),
+    "an entity": (ENTITY, ("Rent",)),
+}
+
+
+@pytest.mark.parametrize(("statement", "parameters"), BEGINNINGS.values(), ids=BEGINNINGS)
+@pytest.mark.parametrize("other", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_whatever_an_ingest_begins_with(
+    graph: Graph,
+    opened: Opened,
+    statement: str,
+    parameters: tuple[Any, ...],
+    other: tuple[str, tuple[Any, ...]],
+) -> None:
+    """One ingest waits at its first write for the whole of the other, and so never in a circle."""
     a, b = graph.document("10.1000/a"), graph.document("10.1000/b")
     first, second = opened(), opened()
-    first.run("select citeledger.replace_document_pages(%s, '[]')", (b,))
-    second.run(RECORD, (a, ["10.1000/b"]))
-    first.start(RECORD, (b, ["10.1000/a"]))
-    first.blocked()
-    second.commit()
-    assert first.error() is None
+    first.run(statement, parameters)
+    second.start(*other)
+    second.blocked()
+    first.run(RECORD, (a, ["10.1000/b"]))
+    first.run("update citeledger.documents set title = 'A2' where id = %s", (a,))
     first.commit()
+    # Both may begin with the same row; that is theirs to settle and no deadlock.
+    error = second.error()
+    if error is not None:
+        assert isinstance(error, psycopg.errors.UniqueViolation)
+        second.rollback()
+        return
+    second.run(RECORD, (b, ["10.1000/a"]))
+    second.commit()
     assert len(graph.edges()) == 2
+
+
+def test_entities_in_opposite_order(graph: Graph, opened: Opened) -> None:
+    """Two ingests that name the same concepts, each in its own order."""
+    first, second = opened(), opened()
+    first.run(ENTITY, ("Rent",))
+    second.start(ENTITY + " on conflict do nothing", ("Deposit",))
+    second.blocked()
+    first.run(ENTITY, ("Deposit",))
+    first.commit()
+    assert second.error() is None
+    second.run(ENTITY + " on conflict do nothing", ("Rent",))
+    second.commit()
+
+
+def test_mentions_of_the_same_chunk(graph: Graph, opened: Opened) -> None:
+    """Evidence too waits for its turn: it holds its entity and its chunk."""
+    entity, chunk = graph.entity("Rent"), graph.chunk(graph.document(None))
+    first, second = opened(), opened()
+    first.run(MENTION, (entity, chunk))
+    second.start(
+        "insert into citeledger.kg_relationships"
+        " (source_entity_id, target_entity_id, relation_type, chunk_id, evidence, confidence)"
+        " select %s, null, 'owes', null, null, null where false",
+        (entity,),
+    )
+    second.blocked()
+    first.commit()
+    assert second.error() is None
+    second.commit()
 
 
 def test_resolving_while_a_list_comes(graph: Graph, opened: Opened) -> None:
@@ -262,12 +331,21 @@ def test_the_collector_leaves_what_an_ingest_is_giving_evidence(
 ) -> None:
     entity, bare = graph.entity("Rent"), graph.entity("Bare")
     chunk = graph.chunk(graph.document(None))
-    ingest, collector = opened(), opened("t_admin")
-    ingest.run(MENTION, (entity, chunk))
-    # It does not wait, so there is no circle with an ingest that comes to the graph's lock later.
+    ingest, collector = opened("postgres"), opened("t_admin")
+    # A loader of no firm: it does not queue, so the collector meets what it holds.
+    ingest.run("select set_config('citeledger.firm_id', '', true)")
+    ingest.run(
+        "insert into citeledger.kg_entity_mentions (firm_id, entity_id, chunk_id)"
+        " values (%s, %s, %s)",
+        (graph.world.firm_id, entity, chunk),
+    )
+    # It does not wait, so there is no circle with a loader that comes to the graph's lock later.
     swept = collector.value("select citeledger.graph_gc(false)")
     assert swept["entities"] == 1
-    ingest.start("insert into citeledger.documents (title, doi) values ('B', '10.1000/b')")
+    ingest.start(
+        "insert into citeledger.documents (firm_id, title, doi) values (%s, 'B', '10.1000/b')",
+        (graph.world.firm_id,),
+    )
     ingest.blocked()
     collector.commit()
     assert ingest.error() is None

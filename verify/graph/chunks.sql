@@ -23,6 +23,8 @@ select citeledger_private.verify_relation(
     citeledger.current_firm_id() AS current_firm_id)) with check (firm_id = ( SELECT
     citeledger.current_firm_id() AS current_firm_id))
   row security forced
+  trigger CREATE TRIGGER chunks_before_insert BEFORE INSERT ON citeledger.chunks FOR EACH STATEMENT
+    EXECUTE FUNCTION citeledger_private.before_ingest()
 $facts$);
 
 rollback;

@@ -20,6 +20,9 @@ select citeledger_private.verify_relation(
     citeledger.current_firm_id() AS current_firm_id)) with check (firm_id = ( SELECT
     citeledger.current_firm_id() AS current_firm_id))
   row security forced
+  trigger CREATE TRIGGER kg_relation_types_before_insert BEFORE INSERT ON
+    citeledger.kg_relation_types FOR EACH STATEMENT EXECUTE FUNCTION
+    citeledger_private.before_ingest()
 $facts$);
 
 rollback;

@@ -517,14 +517,26 @@ select set_eq(
       'citeledger_private.finalize_updated',
     'messages_seal before update of citeledger.messages for each row: '
       'citeledger_private.seal_message',
+    'documents_before_insert before insert of citeledger.documents for each statement: '
+      'citeledger_private.before_ingest',
+    'chunks_before_insert before insert of citeledger.chunks for each statement: '
+      'citeledger_private.before_ingest',
+    'kg_relation_types_before_insert before insert of citeledger.kg_relation_types for each statement: '
+      'citeledger_private.before_ingest',
+    'kg_entities_before_insert before insert of citeledger.kg_entities for each statement: '
+      'citeledger_private.before_ingest',
+    'kg_entity_mentions_before_insert before insert of citeledger.kg_entity_mentions for each statement: '
+      'citeledger_private.before_ingest',
+    'kg_relationships_before_insert before insert of citeledger.kg_relationships for each statement: '
+      'citeledger_private.before_ingest',
     'documents_before_delete before delete of citeledger.documents for each statement: '
-      'citeledger_private.before_documents_change',
+      'citeledger_private.before_ingest',
     'documents_left after delete of citeledger.documents for each statement: '
       'citeledger_private.documents_left',
     'documents_changed after update of citeledger.documents for each statement: '
       'citeledger_private.documents_changed',
     'documents_before_update before update of citeledger.documents for each statement: '
-      'citeledger_private.before_documents_change',
+      'citeledger_private.before_ingest',
     'documents_arrived after insert of citeledger.documents for each statement: '
       'citeledger_private.documents_arrived'
   ],
@@ -677,8 +689,7 @@ select set_eq(
       'definer',
     'citeledger_private.visible_documents(uuid,uuid[]) plpgsql stable, parallel safe, security '
       'invoker',
-    'citeledger_private.before_documents_change() plpgsql volatile, parallel unsafe, security '
-      'definer',
+    'citeledger_private.before_ingest() plpgsql volatile, parallel unsafe, security definer',
     'citeledger_private.scope_fault(jsonb) plpgsql immutable, parallel safe, security invoker',
     'citeledger.corpus_delete(uuid[]) plpgsql volatile, parallel unsafe, security definer',
     'citeledger.graph_stage(text[],integer,boolean,jsonb,integer) plpgsql stable, parallel '
@@ -689,6 +700,7 @@ select set_eq(
     'citeledger_private.percent_decode(text) plpgsql immutable, parallel safe, security invoker',
     'citeledger_private.documents_changed() plpgsql volatile, parallel unsafe, security definer',
     'citeledger.get_citations(uuid) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.queue_ingest(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '
       'security invoker',
