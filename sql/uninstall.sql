@@ -329,6 +329,15 @@ drop function citeledger.finalize_turn(uuid);
 
 reset role;
 
+-- gate/finalize_report
+
+set local role citeledger_owner;
+
+drop function citeledger_private.finalize_report(uuid, uuid);
+drop function citeledger_private.count_entries(uuid, uuid);
+
+reset role;
+
 -- gate/source_triggers
 
 set local role citeledger_owner;
@@ -384,6 +393,14 @@ drop function citeledger_private.settle(uuid, uuid[], uuid[]);
 
 reset role;
 
+-- gate/settle_new
+
+set local role citeledger_owner;
+
+drop function citeledger_private.settle_new(uuid, uuid[]);
+
+reset role;
+
 -- gate/withdraw_gates
 
 set local role citeledger_owner;
@@ -408,6 +425,7 @@ reset role;
 set local role citeledger_owner;
 
 drop function citeledger_private.record_gates(uuid, uuid[]);
+drop function citeledger_private.warn_of_unrecognized(text);
 
 reset role;
 

@@ -1,6 +1,7 @@
 -- Deploy citeledger:gate/finalize_turn to pg
 -- requires: gate/message_triggers
 -- requires: gate/source_triggers
+-- requires: gate/finalize_report
 
 begin;
 
@@ -79,10 +80,7 @@ begin
 
   -- What is only read for the report has guards too: a broken table must not break the turn.
   begin
-    select count(*)
-    into v_entries_before
-    from citeledger.citation_ledger_entry as e
-    where e.firm_id = v_firm_id and e.message_id = p_message_id;
+    v_entries_before := citeledger_private.count_entries(v_firm_id, p_message_id);
   exception
     when others then
       v_entries_before := 0;
@@ -98,26 +96,9 @@ begin
   end if;
 
   begin
-    select count(*) - v_entries_before
-    into v_entries_written
-    from citeledger.citation_ledger_entry as e
-    where e.firm_id = v_firm_id and e.message_id = p_message_id;
-
-    select to_jsonb(g) - 'firm_id'
-    into v_gate
-    from citeledger.work_product_fiduciary_gate as g
-    where g.firm_id = v_firm_id and g.message_id = p_message_id;
-
-    select
-      coalesce(
-        jsonb_agg(
-          jsonb_build_object('stage', f.stage, 'sqlstate', f.sqlstate) order by f.failed_at, f.id
-        ),
-        '[]'
-      )
-    into v_failures
-    from citeledger.finalize_failure as f
-    where f.firm_id = v_firm_id and f.message_id = p_message_id;
+    select r.entries - v_entries_before, r.gate, r.failures
+    into v_entries_written, v_gate, v_failures
+    from citeledger_private.finalize_report(v_firm_id, p_message_id) as r;
   exception
     when others then
       v_failures := jsonb_build_array(

@@ -7,6 +7,24 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
+create function citeledger_private.warn_of_unrecognized(
+  p_statuses text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise warning using
+    message = format('unrecognized verification status: %s', p_statuses),
+    detail = 'Entries with such a status count in no tier, and flag their turn.',
+    hint = 'Finalize the turn again once its sources carry a known verification_method.';
+end
+$$;
+
 create function citeledger_private.record_gates(
   p_firm_id uuid,
   p_message_ids uuid[]
@@ -70,19 +88,19 @@ begin
   cross join unnest(c.unrecognized_statuses) as s (status);
 
   if v_unrecognized is not null then
-    raise warning using
-      message = format('unrecognized verification status: %s', v_unrecognized),
-      detail = 'Entries with such a status count in no tier, and flag their turn.',
-      hint = 'Finalize the turn again once its sources carry a known verification_method.';
+    perform citeledger_private.warn_of_unrecognized(v_unrecognized);
   end if;
 end
 $$;
 
+comment on function citeledger_private.warn_of_unrecognized(text) is
+  'Raises the WARNING that names the statuses, of one call, that belong to no tier.';
 comment on function citeledger_private.record_gates(uuid, uuid[]) is
   'Computes and stores the verdict of each of the given turns, in one statement; an unchanged '
   'verdict is not written. Warns once, naming the distinct unrecognised statuses. The caller holds '
   'the lock of every turn.';
 
+revoke all on function citeledger_private.warn_of_unrecognized(text) from public;
 revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public;
 
 commit;

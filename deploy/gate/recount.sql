@@ -85,15 +85,24 @@ begin
         filter (where g.tier is null) as unrecognized_statuses
     from (
       select
-        e.verification_status,
-        citeledger.verification_tier(e.verification_status) as tier,
-        count(*) as entries,
-        count(*) filter (where e.message_tool_source_id is null) as citation_entries,
-        sum(e.confidence::numeric) as confidence,
-        count(e.confidence) as confidences
-      from citeledger.citation_ledger_entry as e
-      where e.firm_id = p_firm_id and e.message_id = m.id
-      group by e.verification_status
+        v.verification_status,
+        citeledger.verification_tier(v.verification_status) as tier,
+        sum(v.entries) as entries,
+        sum(v.citation_entries) as citation_entries,
+        sum(v.confidence::numeric * v.entries) as confidence,
+        coalesce(sum(v.entries) filter (where v.confidence is not null), 0) as confidences
+      from (
+        -- A turn has few different confidences: each becomes a numeric once.
+        select
+          e.verification_status,
+          e.confidence,
+          count(*) as entries,
+          count(*) filter (where e.message_tool_source_id is null) as citation_entries
+        from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id and e.message_id = m.id
+        group by e.verification_status, e.confidence
+      ) as v
+      group by v.verification_status
     ) as g
   ) as counted;
 end

@@ -1,6 +1,7 @@
 -- Deploy citeledger:gate/settle to pg
 -- requires: ledger/assemble_rows
 -- requires: gate/record_gates
+-- requires: gate/settle_new
 -- requires: gate/withdraw_gates
 
 begin;
@@ -46,6 +47,22 @@ begin
     end if;
     perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, 'isolation', '25000');
     return;
+  end if;
+
+  -- Nearly always a turn is new and all is well: one statement. Whatever goes wrong with it, the
+  -- steps below find out which of them it is.
+  if v_source_ids is null then
+    begin
+      perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
+      if citeledger_private.settle_new(p_firm_id, p_message_ids) then
+        return;
+      end if;
+    exception
+      when serialization_failure then
+        raise;
+      when others or assert_failure then
+        null;
+    end;
   end if;
 
   -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.

@@ -46,7 +46,9 @@ create table citeledger.work_product_fiduciary_gate (
   constraint work_product_fiduciary_gate_confidence_is_a_share check (
     confidence >= 0 and confidence <= 1
   )
-);
+)
+-- Room on the page for a verdict that changes, which then costs no index entry.
+with (fillfactor = 90);
 
 create index work_product_fiduciary_gate_chat_idx
   on citeledger.work_product_fiduciary_gate (firm_id, chat_id, message_id);

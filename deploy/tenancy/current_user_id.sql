@@ -29,7 +29,10 @@ begin
     end if;
     v_setting := v_claims::jsonb ->> 'sub';
   end if;
-  if v_setting ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then
+  -- Dashes in their places and else nothing but digits, as in current_firm_id.
+  if v_setting like '________-____-____-____-____________'
+    and translate(v_setting, '0123456789abcdefABCDEF', '') = '----'
+  then
     return v_setting::uuid;
   end if;
   return null;

@@ -5,5 +5,6 @@ begin;
 set local role citeledger_owner;
 
 drop function citeledger_private.record_gates(uuid, uuid[]);
+drop function citeledger_private.warn_of_unrecognized(text);
 
 commit;

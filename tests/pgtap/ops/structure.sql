@@ -557,14 +557,18 @@ select is_empty(
     from pg_proc as p
     where p.pronamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
       and p.proconfig is distinct from array['search_path=pg_catalog, pg_temp']
-      -- Those that take arrays of turns, would be planned at each call, and fire no foreign key.
+      -- Those that take arrays of turns would be planned at each call; those that read one turn
+      -- would be planned for its firm, wrongly when it is new. None of them fires a foreign key.
       and (
         p.proconfig is distinct from array[
           'search_path=pg_catalog, pg_temp', 'plan_cache_mode=force_generic_plan'
         ]
-        or p.proname not in ('entry_values', 'recount', 'lock_turns', 'clear_failures')
+        or p.proname not in (
+          'entry_values', 'recount', 'lock_turns', 'clear_failures', 'count_entries',
+          'finalize_report'
+        )
       )$$,
-  'every function has its search_path set, and but for four nothing else'
+  'every function has its search_path set, and but for six nothing else'
 );
 -- Where pg_temp is not named it is searched first, and a temporary table hijacks the function.
 select is_empty(
@@ -700,6 +704,13 @@ select set_eq(
     'citeledger_private.percent_decode(text) plpgsql immutable, parallel safe, security invoker',
     'citeledger_private.documents_changed() plpgsql volatile, parallel unsafe, security definer',
     'citeledger.get_citations(uuid) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.settle_new(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
+      'invoker',
+    'citeledger_private.warn_of_unrecognized(text) plpgsql volatile, parallel unsafe, security '
+      'invoker',
+    'citeledger_private.count_entries(uuid,uuid) plpgsql stable, parallel safe, security invoker',
+    'citeledger_private.finalize_report(uuid,uuid) plpgsql stable, parallel safe, security '
+      'invoker',
     'citeledger_private.queue_ingest(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '

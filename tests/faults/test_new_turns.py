@@ -1,0 +1,120 @@
+"""A new turn is settled in one statement, or step by step where that fails: to the same end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from support.world import World, set_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Connection = psycopg.Connection[Any]
+AWAY = "alter function citeledger_private.settle_new(uuid, uuid[]) rename to gone"
+
+METHODS = (
+    "exact_match",
+    "tolerant_match",
+    "paraphrase_judge",
+    "ensemble_strict",
+    "ensemble_majority",
+    "failed",
+    None,
+)
+
+
+def every_kind(world: World, turn: UUID) -> None:
+    for number, method in enumerate(METHODS):
+        for confidence in (None, 0.1, 0.7, number / 7):
+            share = None if method is None or confidence is None else confidence
+            world.citation(turn, method, verification_confidence=share)
+            world.caselaw(turn, method, verification_confidence=share)
+    world.tool(turn)
+    world.tool(turn, source_kind="kb_document")
+
+
+def nothing(world: World, turn: UUID) -> None:
+    """A turn that cites nothing."""
+
+
+def supported(world: World, turn: UUID) -> None:
+    world.citation(turn, "paraphrase_judge", verification_confidence=0.33)
+    world.citation(turn, "exact_match", verification_confidence=0.34)
+
+
+def one_tool(world: World, turn: UUID) -> None:
+    world.tool(turn)
+
+
+def written(su: Connection, turn: UUID) -> tuple[list[Any], list[Any]]:
+    """Return what was written of a turn, but for ids and times."""
+    entries = su.execute(
+        "select e.source_kind, e.verification_status, e.confidence, e.provider, e.project_id,"
+        " e.retrieved_at is null, e.message_citation_id is null,"
+        " e.message_caselaw_citation_id is null, e.message_tool_source_id is null"
+        " from citeledger.citation_ledger_entry as e where e.message_id = %s order by 2, 3, 1",
+        (turn,),
+    ).fetchall()
+    gate = su.execute(
+        "select g.gate_status, g.pass_count, g.supported_count, g.fail_count, g.total_assertions,"
+        " g.unrecognized_count, g.confidence, g.project_id"
+        " from citeledger.work_product_fiduciary_gate as g where g.message_id = %s",
+        (turn,),
+    ).fetchall()
+    return sorted(map(repr, entries)), gate
+
+
+@pytest.mark.parametrize("sources", [every_kind, nothing, supported, one_tool])
+def test_at_once_and_step_by_step_are_the_same(
+    world: World, su: Connection, app: Connection, sources: Callable[[World, UUID], None]
+) -> None:
+    matter = world.project()
+    at_once, by_steps = world.turn(matter), world.turn(matter)
+    for turn in (at_once, by_steps):
+        sources(world, turn)
+    set_context(app, world.firm_id)
+    first = world.on(app).finalize(at_once)
+    app.commit()
+    su.execute(AWAY)
+    set_context(app, world.firm_id)
+    second = world.on(app).finalize(by_steps)
+    app.commit()
+    assert written(su, at_once) == written(su, by_steps)
+    assert first["failures"] == second["failures"] == []
+    assert first["entries_written"] == second["entries_written"]
+
+
+def test_many_new_turns_at_once(world: World, su: Connection, app: Connection) -> None:
+    turns = [world.turn() for _ in range(3)]
+    for sources, turn in zip((every_kind, nothing, supported), turns, strict=True):
+        sources(world, turn)
+    set_context(app, world.firm_id)
+    app.execute("select citeledger.finalize_turns(%s)", (turns,))
+    app.commit()
+    found = su.execute(
+        "select g.gate_status from citeledger.work_product_fiduciary_gate as g"
+        " where g.message_id = any(%s) order by array_position(%s, g.message_id)",
+        (turns, turns),
+    ).fetchall()
+    assert [row[0] for row in found] == ["flagged", "fiduciary_grade", "supported_only"]
+
+
+def test_a_turn_that_has_something_is_not_taken_for_new(
+    world: World, su: Connection, app: Connection
+) -> None:
+    """Entries without a verdict, and a verdict without entries: both go step by step."""
+    assembled, counted = world.turn(), world.turn()
+    supported(world, assembled)
+    set_context(app, world.firm_id)
+    app.execute("select citeledger.assemble_ledger_entries(%s)", (assembled,))
+    app.execute("select citeledger.compute_and_record_gate(%s)", (counted,))
+    for turn in (assembled, counted):
+        report = world.on(app).finalize(turn)
+        assert (report["entries_written"], report["failures"]) == (0, [])
+    app.commit()
+    assert [row[0] for row in written(su, assembled)[1]] == ["supported_only"]
+    assert [row[0] for row in written(su, counted)[1]] == ["fiduciary_grade"]
