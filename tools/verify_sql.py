@@ -85,7 +85,9 @@ def verify_script(connection: psycopg.Connection, change: str) -> str:
         ]
         calls.append(expectation("verify_parts", table, lines))
     for name, parameters in re.findall(
-        rf"^create function {IDENTIFIER}\((.*?)\)\nreturns", deploy, flags=re.MULTILINE | re.DOTALL
+        rf"^create (?:or replace )?function {IDENTIFIER}\((.*?)\)\nreturns",
+        deploy,
+        flags=re.MULTILINE | re.DOTALL,
     ):
         function = signature(name, parameters)
         calls.append(

@@ -1,16 +1,13 @@
 -- Deploy citeledger:ops/metadata_only_violations to pg
--- requires: ledger/citation_ledger_entry
--- requires: ledger/citation_ledger_entry_revision
--- requires: ledger/finalize_failure
--- requires: gate/work_product_fiduciary_gate
--- requires: graph/document_citations
+-- requires: ops/metadata_only_violations@v0.1.0
+-- requires: graph/edge_doi_valid
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.metadata_only_violations()
+create or replace function citeledger.metadata_only_violations()
 returns table (
   table_name text,
   column_name text,
@@ -53,7 +50,11 @@ begin
                 format('(%I ~ %L::text)', a.attname, '^[a-z][a-z0-9_]{0,31}$'),
                 format('(%I ~ %L::text)', a.attname, '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'),
                 format('(%I ~ %L::text)', a.attname, '^[0-9A-Z]{5}$'),
-                format('(citeledger.normalize_doi(%I) IS NOT NULL)', a.attname)
+                format(
+                  'COALESCE((octet_length(%1$I) <= '
+                  '(octet_length(citeledger.normalize_doi(%1$I)) + 64)), false)',
+                  a.attname
+                )
               )
           )
           then 'it is text, and no check makes it a label, a name, a SQLSTATE or a DOI'

@@ -1,12 +1,14 @@
 -- Deploy citeledger:ops/version to pg
--- requires: tenancy/schemas
+-- requires: ops/version@v0.1.0
+-- requires: ops/metadata_only_violations
+-- requires: graph/edge_doi_valid
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.version()
+create or replace function citeledger.version()
 returns text
 language sql
 immutable
@@ -14,7 +16,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-  select '0.1.0'::text
+  select '0.2.0'::text
 $$;
 
 comment on function citeledger.version() is

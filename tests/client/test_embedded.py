@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from citeledger import CiteLedger, embedded
+from citeledger import CiteLedger, __version__, embedded
 from citeledger.embedded import EmbeddedServer, EmbeddedServerError, installed
 
 ROOT = os.geteuid() == 0
@@ -40,7 +40,7 @@ def test_installed_and_removed() -> None:
             assert process.uids().real != 0
         assert not process.net_connections("tcp")
         with psycopg.connect(here.app_dsn) as connection:
-            assert CiteLedger(connection).version() == "0.1.0"
+            assert CiteLedger(connection).version() == __version__
             row = connection.execute(
                 "select current_user, pg_catalog.current_setting('server_version_num')::integer"
                 " / 10000, r.rolsuper or r.rolbypassrls or r.rolcreaterole"

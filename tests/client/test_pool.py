@@ -11,7 +11,14 @@ import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
-from citeledger import Bound, CiteLedger, NotFound, PermissionDenied, WrongState
+from citeledger import (
+    Bound,
+    CiteLedger,
+    NotFound,
+    PermissionDenied,
+    WrongState,
+    __version__,
+)
 from support.world import World
 
 if TYPE_CHECKING:
@@ -120,7 +127,7 @@ def test_without_a_block_a_call_has_no_context(
 ) -> None:
     client = CiteLedger(pool)
     message = world.turn()
-    assert client.version() == "0.1.0"
+    assert client.version() == __version__
     assert not client.finalize_turn(message).finalized
     with pytest.raises(PermissionDenied):
         client.ledger_trace(uuid4())

@@ -4,48 +4,6 @@ begin;
 
 set local role citeledger_owner;
 
-do $$
-begin
-  if not exists (
-    select
-    from pg_catalog.pg_type as t
-    where t.oid = 'citeledger_private.reference_fate'::pg_catalog.regtype
-      and pg_catalog.pg_get_userbyid(t.typowner) = 'citeledger_owner'
-      and pg_catalog.obj_description(t.oid, 'pg_type') is not null
-      and array['matched', 'unmatched', 'ambiguous', 'self_citation'] = array(
-        select l.enumlabel::text
-        from pg_catalog.pg_enum as l
-        where l.enumtypid = t.oid
-        order by l.enumsortorder
-      )
-      and not exists (
-        select
-        from pg_catalog.aclexplode(coalesce(t.typacl, pg_catalog.acldefault('T', t.typowner))) as g
-        where g.grantee <> t.typowner
-      )
-  ) then
-    raise exception using
-      errcode = '55000',
-      message = 'citeledger_private.reference_fate is not as it was deployed',
-      detail = 'Its owner, labels, comment or privileges differ.',
-      hint = 'Somebody changed it by hand: put it back, or revert and deploy the change.';
-  end if;
-end
-$$;
-
-select citeledger_private.verify_function(
-  'citeledger_private.judged_references(uuid, uuid[], text[])', $facts$
-  arguments p_firm_id uuid, p_document_ids uuid[], p_keys text[]
-  language plpgsql
-  owner citeledger_owner
-  parallel safe
-  returns TABLE(citing_document_id uuid, cited_document_id uuid, cited_doi text, source text,
-    list_position integer, fate citeledger_private.reference_fate)
-  security invoker
-  set search_path=pg_catalog, pg_temp
-  stable
-$facts$);
-
 select citeledger_private.verify_function(
   'citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)', $facts$
   arguments p_firm_id uuid, p_document_ids uuid[], p_keys text[], p_source text DEFAULT NULL::text,
@@ -58,5 +16,21 @@ select citeledger_private.verify_function(
   set search_path=pg_catalog, pg_temp
   volatile
 $facts$);
+
+-- What came with this version of it.
+do $$
+begin
+  if strpos(
+    pg_get_functiondef(
+      'citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)'::regprocedure
+    ),
+    'citeledger_private.edge_doi'
+  ) = 0 then
+    raise exception using
+      errcode = '55000',
+      message = 'citeledger_private.reconcile_edges is not of version 0.2.0';
+  end if;
+end
+$$;
 
 rollback;

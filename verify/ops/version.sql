@@ -19,4 +19,14 @@ select citeledger_private.verify_function(
   set search_path=pg_catalog, pg_temp
 $facts$);
 
+do $$
+begin
+  if citeledger.version() <> '0.2.0' then
+    raise exception using
+      errcode = '55000',
+      message = format('the schema is of version %s, not 0.2.0', citeledger.version());
+  end if;
+end
+$$;
+
 rollback;

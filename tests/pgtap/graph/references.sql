@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(44);
+select plan(51);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -244,6 +244,43 @@ from (
 select throws_ok(
   $$select citeledger.record_crossref_work('00000000-0000-4000-8000-0000000000dd', '{}')$$,
   'P0002', 'document not found', 'a work of a document that is not there'
+);
+
+set local role citeledger_app;
+-- An edge holds no content: 64 bytes more than its DOI, or the DOI's key alone.
+create temporary view edge as
+select e.cited_doi from citeledger.document_citations as e;
+create function pg_temp.printed(p_more integer)
+returns text
+language sql
+as $$
+  select 'https://doi.org/10.1000/B?' || repeat('x', p_more - 17)
+$$;
+select lives_ok(
+  $$select citeledger.record_references(
+      '00000000-0000-4000-8000-0000000000d1', array[pg_temp.printed(64)]
+    )$$,
+  'an address 64 bytes longer than its DOI'
+);
+select results_eq(
+  'select * from edge', 'select pg_temp.printed(64)', 'is in the edge as printed'
+);
+select is(
+  octet_length(pg_temp.printed(64)) - octet_length('10.1000/b'), 64, 'and that is what it is'
+);
+select lives_ok(
+  $$select citeledger.record_references(
+      '00000000-0000-4000-8000-0000000000d1', array[pg_temp.printed(65)]
+    )$$,
+  'one that is 65 bytes longer'
+);
+select results_eq('select * from edge', $$values ('10.1000/b')$$, 'is there as the key alone');
+select results_eq(
+  'select cited_doi from list', 'select pg_temp.printed(65)', 'and in the list as printed'
+);
+set local role citeledger_admin;
+select is(
+  citeledger.resolve_references() -> 'rows_written', '0', 'which is no difference to reconcile'
 );
 
 select * from finish();

@@ -521,13 +521,17 @@ select set_eq(
       'citeledger_private.before_ingest',
     'chunks_before_insert before insert of citeledger.chunks for each statement: '
       'citeledger_private.before_ingest',
-    'kg_relation_types_before_insert before insert of citeledger.kg_relation_types for each statement: '
+    'kg_relation_types_before_insert before insert of '
+      'citeledger.kg_relation_types for each statement: '
       'citeledger_private.before_ingest',
-    'kg_entities_before_insert before insert of citeledger.kg_entities for each statement: '
+    'kg_entities_before_insert before insert of '
+      'citeledger.kg_entities for each statement: '
       'citeledger_private.before_ingest',
-    'kg_entity_mentions_before_insert before insert of citeledger.kg_entity_mentions for each statement: '
+    'kg_entity_mentions_before_insert before insert of '
+      'citeledger.kg_entity_mentions for each statement: '
       'citeledger_private.before_ingest',
-    'kg_relationships_before_insert before insert of citeledger.kg_relationships for each statement: '
+    'kg_relationships_before_insert before insert of '
+      'citeledger.kg_relationships for each statement: '
       'citeledger_private.before_ingest',
     'documents_before_delete before delete of citeledger.documents for each statement: '
       'citeledger_private.before_ingest',
@@ -711,6 +715,7 @@ select set_eq(
     'citeledger_private.count_entries(uuid,uuid) plpgsql stable, parallel safe, security invoker',
     'citeledger_private.finalize_report(uuid,uuid) plpgsql stable, parallel safe, security '
       'invoker',
+    'citeledger_private.edge_doi(text) plpgsql immutable, parallel safe, security invoker',
     'citeledger_private.queue_ingest(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '

@@ -29,7 +29,7 @@ select matches(
   '^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$',
   'version is MAJOR.MINOR.PATCH'
 );
-select is(citeledger.version(), '0.1.0', 'it is the version that these tests are for');
+select is(citeledger.version(), '0.2.0', 'it is the version that these tests are for');
 select volatility_is('citeledger', 'version', 'immutable', 'it needs no table and no context');
 
 select * from finish();

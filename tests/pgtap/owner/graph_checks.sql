@@ -7,7 +7,7 @@
 
 begin;
 
-select plan(68);
+select plan(69);
 
 -- A superuser or a role exempt from row security would pass tests that guard nothing.
 select is(
@@ -113,6 +113,9 @@ values
   ('23514', 'document_citations_cited_doi_is_doi', 'document_citations',
     '{"cited_doi": "The rent is due"}'),
   ('23514', 'document_citations_cited_doi_is_doi', 'document_citations', '{"cited_doi": ""}'),
+  ('23514', 'document_citations_cited_doi_is_short', 'document_citations',
+    '{"cited_doi": "https://doi.org/10.1000/b?the-rent-is-due-on-the-1st-of-each-month-at-noon"}'
+  ),
   ('23514', 'document_citations_source_is_label', 'document_citations', '{"source": ""}'),
   ('23514', 'document_citations_source_is_label', 'document_citations',
     '{"source": "The rent is due"}'),

@@ -1,0 +1,22 @@
+-- Verify citeledger:graph/edge_doi_check on pg
+
+begin;
+
+set local role citeledger_owner;
+
+-- Whether it is valid too is the next change's.
+do $$
+begin
+  if not exists (
+    select
+    from citeledger_private.describe_relation('citeledger.document_citations') as d (line)
+    where d.line ~ '^constraint document_citations_cited_doi_is_short CHECK '
+  ) then
+    raise exception using
+      errcode = '55000',
+      message = 'citeledger.document_citations has no check document_citations_cited_doi_is_short';
+  end if;
+end
+$$;
+
+rollback;

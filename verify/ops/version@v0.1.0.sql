@@ -1,0 +1,22 @@
+-- Verify citeledger:ops/version on pg
+
+begin;
+
+set local role citeledger_owner;
+
+select citeledger_private.verify_function(
+  'citeledger.version()', $facts$
+  arguments none
+  grant execute to citeledger_admin
+  grant execute to citeledger_app
+  grant execute to citeledger_reader
+  immutable
+  language sql
+  owner citeledger_owner
+  parallel safe
+  returns text
+  security invoker
+  set search_path=pg_catalog, pg_temp
+$facts$);
+
+rollback;
