@@ -4124,8 +4124,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
--- Of a firm that came after the last ANALYZE the planner expects no row at all, and any index will
--- do: it would read the whole firm. A generic plan knows no firm.
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -4152,7 +4151,7 @@ parallel safe
 security invoker
 rows 1
 set search_path = pg_catalog, pg_temp
--- As for count_entries.
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -4499,6 +4498,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -5228,6 +5229,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query
@@ -5394,6 +5397,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return (
@@ -5419,6 +5424,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return exists (
@@ -5670,6 +5677,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -5744,6 +5753,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -5827,6 +5838,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -5907,6 +5920,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -6163,6 +6178,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   if p_document_ids is null and p_keys is null then
@@ -6753,6 +6770,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   return query
@@ -6784,6 +6803,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -6915,6 +6936,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
@@ -7417,6 +7440,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- An empty list allows nothing; a key that is absent allows everything.
@@ -7459,6 +7484,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();

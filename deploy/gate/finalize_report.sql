@@ -18,8 +18,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
--- Of a firm that came after the last ANALYZE the planner expects no row at all, and any index will
--- do: it would read the whole firm. A generic plan knows no firm.
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
 set plan_cache_mode = force_generic_plan
 as $$
 begin
@@ -46,7 +45,7 @@ parallel safe
 security invoker
 rows 1
 set search_path = pg_catalog, pg_temp
--- As for count_entries.
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
 set plan_cache_mode = force_generic_plan
 as $$
 begin

@@ -70,6 +70,8 @@ parallel safe
 security invoker
 rows 10
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   -- An empty list allows nothing; a key that is absent allows everything.
@@ -112,6 +114,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();

@@ -20,6 +20,8 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();

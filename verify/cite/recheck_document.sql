@@ -14,7 +14,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns TABLE(message_citation_id uuid, message_id uuid, verified boolean, reason text)
   security definer
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

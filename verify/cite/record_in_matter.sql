@@ -12,7 +12,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns text
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 
@@ -24,7 +24,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns boolean
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

@@ -12,7 +12,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns TABLE(span_position bigint, reason text)
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

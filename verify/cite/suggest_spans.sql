@@ -27,7 +27,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns TABLE(page_number integer, block_index integer, char_start integer, char_end integer)
   security definer
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

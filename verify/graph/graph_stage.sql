@@ -24,7 +24,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns SETOF uuid
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 
@@ -40,7 +40,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns TABLE(chunk_id uuid, hop integer, via text)
   security definer
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

@@ -42,7 +42,7 @@ select citeledger_private.verify_function(
   returns TABLE(citing_document_id uuid, cited_document_id uuid, cited_doi text, source text,
     list_position integer, fate citeledger_private.reference_fate)
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

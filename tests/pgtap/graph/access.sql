@@ -220,7 +220,7 @@ select is_empty(
       and p.pronamespace = 'citeledger'::regnamespace
       and (
         not p.prosecdef
-        or p.proconfig is distinct from array['search_path=pg_catalog, pg_temp']
+        or 'search_path=pg_catalog, pg_temp' <> all(p.proconfig)
       )$$,
   'each runs as the owner, with a search path of its own'
 );
