@@ -36,7 +36,8 @@ lint: packages $(VENV)/.lint ## Check style, types, every SQL function, and that
 	@$(PYTHON) tools/async_methods.py --check
 	@$(BIN)/python tools/openapi_json.py --check
 	@$(BIN)/python tools/lint_sql.py
-	@echo "lint: ruff, mypy, plpgsql_check, pgspot and generated files are fine"
+	@$(BIN)/squawk sql/upgrade--*.sql
+	@echo "lint: ruff, mypy, plpgsql_check, pgspot, squawk and generated files are fine"
 
 mutants: packages $(VENV)/.test ## Take away each constraint, policy and trigger, and see a test go red
 	@$(BIN)/python tools/mutants.py

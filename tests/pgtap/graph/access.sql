@@ -220,7 +220,7 @@ select is_empty(
       and p.pronamespace = 'citeledger'::regnamespace
       and (
         not p.prosecdef
-        or 'search_path=pg_catalog, pg_temp' <> all(p.proconfig)
+        or 'search_path=pg_catalog, pg_temp' = any(p.proconfig) is not true
       )$$,
   'each runs as the owner, with a search path of its own'
 );
