@@ -118,6 +118,7 @@ reset role;
 -- graph/edge_doi_valid
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 -- Nothing forgets that a constraint was found to hold but dropping it. The DOIs stay as they are:
 -- the lists have them as printed, and the next resolve_references gives them back to the edges.
@@ -138,6 +139,7 @@ reset role;
 -- graph/edge_doi_check
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 alter table citeledger.document_citations drop constraint document_citations_cited_doi_is_short;
 
@@ -280,6 +282,7 @@ reset role;
 -- graph/edge_doi
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.edge_doi(text);
 
@@ -288,6 +291,7 @@ reset role;
 -- ops/metadata_only_violations@v0.1.0
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.metadata_only_violations();
 
@@ -296,6 +300,7 @@ reset role;
 -- ops/check_integrity
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.check_integrity();
 
@@ -304,6 +309,7 @@ reset role;
 -- ops/version@v0.1.0
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.version();
 
@@ -312,6 +318,7 @@ reset role;
 -- graph/graph_gc
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.graph_gc(boolean);
 
@@ -320,6 +327,7 @@ reset role;
 -- graph/corpus_delete
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.corpus_delete(uuid[]);
 
@@ -328,6 +336,7 @@ reset role;
 -- graph/graph_stage
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.graph_stage(text[], integer, boolean, jsonb, integer);
 drop function citeledger_private.documents_in_scope(uuid, uuid[], jsonb);
@@ -338,6 +347,7 @@ reset role;
 -- graph/kg_relationships
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.kg_relationships;
 
@@ -346,6 +356,7 @@ reset role;
 -- graph/kg_entity_mentions
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.kg_entity_mentions;
 
@@ -354,6 +365,7 @@ reset role;
 -- graph/kg_entities
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.kg_entities;
 
@@ -362,6 +374,7 @@ reset role;
 -- graph/kg_relation_types
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.kg_relation_types;
 
@@ -370,6 +383,7 @@ reset role;
 -- graph/chunks
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.chunks;
 
@@ -378,6 +392,7 @@ reset role;
 -- graph/walk_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.walk_citations(uuid[], integer, text);
 
@@ -386,6 +401,7 @@ reset role;
 -- graph/get_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.get_citations(uuid);
 drop function citeledger_private.visible_documents(uuid, uuid[]);
@@ -395,6 +411,7 @@ reset role;
 -- graph/document_triggers
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger documents_left on citeledger.documents;
 drop trigger documents_changed on citeledger.documents;
@@ -411,6 +428,7 @@ reset role;
 -- graph/record_crossref_work
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.record_crossref_work(uuid, jsonb);
 
@@ -419,6 +437,7 @@ reset role;
 -- graph/record_references
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.record_references(uuid, text[], text);
 
@@ -427,6 +446,7 @@ reset role;
 -- graph/resolve_references
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.resolve_references(boolean);
 
@@ -435,6 +455,7 @@ reset role;
 -- graph/reconcile_edges@v0.1.0
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean);
 drop function citeledger_private.judged_references(uuid, uuid[], text[]);
@@ -445,6 +466,7 @@ reset role;
 -- graph/document_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.document_citations;
 
@@ -453,6 +475,7 @@ reset role;
 -- graph/document_references
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.document_references;
 
@@ -461,6 +484,7 @@ reset role;
 -- cite/suggest_spans
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.suggest_spans(uuid, jsonb, integer);
 drop function citeledger_private.occurrences(text, text);
@@ -470,6 +494,7 @@ reset role;
 -- cite/read_pages
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.read_pages(uuid, uuid, integer);
 
@@ -478,6 +503,7 @@ reset role;
 -- cite/recheck_document
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.recheck_document(uuid);
 
@@ -486,6 +512,7 @@ reset role;
 -- cite/cite_ledger_entry
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.cite_ledger_entry(uuid);
 
@@ -494,6 +521,7 @@ reset role;
 -- cite/cite_many
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.cite_many(uuid, jsonb);
 
@@ -502,6 +530,7 @@ reset role;
 -- cite/cite
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.cite(uuid, jsonb);
 drop function citeledger_private.cite_resolution(text, citeledger_private.span, text);
@@ -511,6 +540,7 @@ reset role;
 -- cite/record_in_matter
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.refuse_as_not_found();
 drop function citeledger_private.holds_record(uuid, uuid, uuid);
@@ -521,6 +551,7 @@ reset role;
 -- cite/resolve_span
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.resolve_span(jsonb);
 drop type citeledger.span_resolution;
@@ -530,6 +561,7 @@ reset role;
 -- cite/resolve_spans
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.resolve_spans(uuid, citeledger_private.span[]);
 
@@ -538,6 +570,7 @@ reset role;
 -- cite/deep_link
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.deep_link(text, uuid, integer, integer);
 
@@ -546,6 +579,7 @@ reset role;
 -- cite/replace_document_pages
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.replace_document_pages(uuid, jsonb);
 drop function citeledger_private.pages_fault(jsonb);
@@ -555,6 +589,7 @@ reset role;
 -- cite/document_pages
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.document_page_blocks;
 drop table citeledger.document_pages;
@@ -564,6 +599,7 @@ reset role;
 -- cite/span
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.write_span(citeledger_private.span);
 drop function citeledger_private.read_span(jsonb);
@@ -577,6 +613,7 @@ reset role;
 -- ledger/ledger_trace
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.ledger_trace(uuid, uuid);
 
@@ -585,6 +622,7 @@ reset role;
 -- gate/finalize_pending
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.finalize_pending(integer);
 
@@ -593,6 +631,7 @@ reset role;
 -- gate/finalize_turns
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.finalize_turns(uuid[]);
 
@@ -601,6 +640,7 @@ reset role;
 -- gate/finalize_turn
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.finalize_turn(uuid);
 
@@ -609,6 +649,7 @@ reset role;
 -- gate/finalize_report
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.finalize_report(uuid, uuid);
 drop function citeledger_private.count_entries(uuid, uuid);
@@ -618,6 +659,7 @@ reset role;
 -- gate/source_triggers
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger message_tool_sources_deleted on citeledger.message_tool_sources;
 drop trigger message_tool_sources_inserted on citeledger.message_tool_sources;
@@ -636,6 +678,7 @@ reset role;
 -- gate/message_triggers
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger messages_finalize_updated on citeledger.messages;
 drop trigger messages_finalize_inserted on citeledger.messages;
@@ -649,6 +692,7 @@ reset role;
 -- gate/compute_and_record_gate
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.compute_and_record_gate(uuid);
 
@@ -657,6 +701,7 @@ reset role;
 -- ledger/assemble_ledger_entries
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.assemble_ledger_entries(uuid);
 
@@ -665,6 +710,7 @@ reset role;
 -- gate/settle
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.settle(uuid, uuid[], uuid[]);
 
@@ -673,6 +719,7 @@ reset role;
 -- gate/settle_new
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.settle_new(uuid, uuid[]);
 
@@ -681,6 +728,7 @@ reset role;
 -- gate/withdraw_gates
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.withdraw_gates(uuid, uuid[], text, text);
 drop function citeledger_private.clear_failures(uuid, uuid[]);
@@ -691,6 +739,7 @@ reset role;
 -- gate/lock_turns
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.lock_turns(uuid, uuid[]);
 drop function citeledger_private.expose_hidden_gates(uuid, uuid[]);
@@ -700,6 +749,7 @@ reset role;
 -- gate/record_gates
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.record_gates(uuid, uuid[]);
 drop function citeledger_private.warn_of_unrecognized(text);
@@ -709,6 +759,7 @@ reset role;
 -- gate/recount
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.recount(uuid, uuid[]);
 
@@ -717,6 +768,7 @@ reset role;
 -- gate/work_product_fiduciary_gate
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.work_product_fiduciary_gate;
 
@@ -725,6 +777,7 @@ reset role;
 -- gate/verification_tier
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.verification_tier(text);
 
@@ -733,6 +786,7 @@ reset role;
 -- ledger/assemble_turn
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.assemble_turn(uuid, uuid);
 
@@ -741,6 +795,7 @@ reset role;
 -- ledger/assemble_rows
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.assemble_rows(uuid, uuid, uuid[]);
 
@@ -749,6 +804,7 @@ reset role;
 -- ledger/assemble_set
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.assemble_set(uuid, uuid[], uuid[]);
 
@@ -757,6 +813,7 @@ reset role;
 -- ledger/entry_values
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.entry_values(uuid, uuid[], uuid[]);
 
@@ -765,6 +822,7 @@ reset role;
 -- ledger/finalize_failure
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.finalize_failure;
 
@@ -773,6 +831,7 @@ reset role;
 -- ledger/keep_revisions
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger citation_ledger_entry_keep_deleted on citeledger.citation_ledger_entry;
 drop trigger citation_ledger_entry_keep_replaced on citeledger.citation_ledger_entry;
@@ -784,6 +843,7 @@ reset role;
 -- ledger/citation_ledger_entry_revision
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.citation_ledger_entry_revision;
 
@@ -792,6 +852,7 @@ reset role;
 -- ledger/citation_ledger_entry
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.citation_ledger_entry;
 
@@ -800,6 +861,7 @@ reset role;
 -- ledger/message_tool_sources
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.message_tool_sources;
 
@@ -808,6 +870,7 @@ reset role;
 -- ledger/message_caselaw_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.message_caselaw_citations;
 
@@ -816,6 +879,7 @@ reset role;
 -- ledger/message_citations
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.message_citations;
 
@@ -824,6 +888,7 @@ reset role;
 -- ledger/messages
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.messages;
 
@@ -832,6 +897,7 @@ reset role;
 -- tenancy/delete_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.delete_firm(uuid);
 
@@ -840,6 +906,7 @@ reset role;
 -- graph/lock_graph
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.before_ingest();
 drop function citeledger_private.queue_ingest(uuid);
@@ -850,6 +917,7 @@ reset role;
 -- ledger/chats
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.chats;
 
@@ -858,6 +926,7 @@ reset role;
 -- cite/documents
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.documents;
 
@@ -866,6 +935,7 @@ reset role;
 -- graph/normalize_doi
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.normalize_doi(text);
 drop function citeledger_private.percent_decode(text);
@@ -875,6 +945,7 @@ reset role;
 -- tenancy/walls
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop policy projects_behind_a_wall on citeledger.projects;
 drop function citeledger_private.is_behind_wall(uuid, uuid);
@@ -884,6 +955,7 @@ reset role;
 -- tenancy/project_members
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.project_members;
 
@@ -892,6 +964,7 @@ reset role;
 -- tenancy/projects
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.projects;
 
@@ -900,6 +973,7 @@ reset role;
 -- tenancy/create_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.create_firm(text);
 
@@ -908,6 +982,7 @@ reset role;
 -- tenancy/firm_ids
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.firm_ids();
 
@@ -916,6 +991,7 @@ reset role;
 -- tenancy/firms
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop table citeledger.firms;
 
@@ -924,6 +1000,7 @@ reset role;
 -- tenancy/acting_firm
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.leave_firm(text);
 drop function citeledger_private.enter_firm(uuid);
@@ -933,6 +1010,7 @@ reset role;
 -- tenancy/set_context
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.set_context(uuid, uuid, text[]);
 
@@ -941,6 +1019,7 @@ reset role;
 -- tenancy/require_permission
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.require_permission(text);
 
@@ -949,6 +1028,7 @@ reset role;
 -- tenancy/has_permission
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.has_permission(text);
 
@@ -957,6 +1037,7 @@ reset role;
 -- tenancy/current_user_id
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.current_user_id();
 
@@ -965,6 +1046,7 @@ reset role;
 -- tenancy/current_firm_id
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger.current_firm_id();
 
@@ -973,6 +1055,7 @@ reset role;
 -- ops/verify_object
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.verify_function(regprocedure, text);
 drop function citeledger_private.verify_parts(regclass, text);
@@ -984,6 +1067,7 @@ reset role;
 -- ops/describe_function
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.describe_function(regprocedure);
 
@@ -992,6 +1076,7 @@ reset role;
 -- ops/describe_relation
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.describe_relation(regclass);
 
@@ -1000,6 +1085,7 @@ reset role;
 -- tenancy/schemas
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 -- Back to the built-in default, which removes the entries that would keep the role alive.
 alter default privileges for role citeledger_owner grant execute on functions to public;
@@ -1011,6 +1097,8 @@ drop schema citeledger;
 reset role;
 
 -- tenancy/roles
+
+set local search_path = pg_catalog, pg_temp;
 
 -- Another database of this cluster may still use a role, and people may be members of it: then the
 -- role stays, and a notice says so. Dropping order: a role goes before the role it is a member of.

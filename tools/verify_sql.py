@@ -99,8 +99,8 @@ def verify_script(connection: psycopg.Connection, change: str) -> str:
         raise SystemExit(f"{change}: makes no table, function, trigger or policy; write it by hand")
     body = "\n".join(calls)
     return (
-        f"-- Verify citeledger:{change} on pg\n\nbegin;\n\nset local role citeledger_owner;\n\n"
-        f"{body}\nrollback;\n"
+        f"-- Verify citeledger:{change} on pg\n\nbegin;\n\nset local role citeledger_owner;\n"
+        f"set local search_path = pg_catalog, pg_temp;\n\n{body}\nrollback;\n"
     )
 
 

@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.write_span(citeledger_private.span);
 drop function citeledger_private.read_span(jsonb);

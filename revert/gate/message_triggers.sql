@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger messages_finalize_updated on citeledger.messages;
 drop trigger messages_finalize_inserted on citeledger.messages;

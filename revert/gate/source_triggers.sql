@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger message_tool_sources_deleted on citeledger.message_tool_sources;
 drop trigger message_tool_sources_inserted on citeledger.message_tool_sources;

@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop trigger documents_left on citeledger.documents;
 drop trigger documents_changed on citeledger.documents;

@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 -- Nothing forgets that a constraint was found to hold but dropping it. The DOIs stay as they are:
 -- the lists have them as printed, and the next resolve_references gives them back to the edges.

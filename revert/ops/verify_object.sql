@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.verify_function(regprocedure, text);
 drop function citeledger_private.verify_parts(regclass, text);

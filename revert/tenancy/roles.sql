@@ -2,6 +2,8 @@
 
 begin;
 
+set local search_path = pg_catalog, pg_temp;
+
 -- Another database of this cluster may still use a role, and people may be members of it: then the
 -- role stays, and a notice says so. Dropping order: a role goes before the role it is a member of.
 do $$

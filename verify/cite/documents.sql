@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 select citeledger_private.verify_relation(
   'citeledger.documents', $facts$

@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 select citeledger_private.verify_function(
   'citeledger_private.count_entries(uuid, uuid)', $facts$

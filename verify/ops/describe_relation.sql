@@ -3,6 +3,7 @@
 begin;
 
 set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
 
 -- By hand: what the other verify scripts compare with is what this function says.
 do $$

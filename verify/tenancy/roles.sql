@@ -2,6 +2,8 @@
 
 begin;
 
+set local search_path = pg_catalog, pg_temp;
+
 do $$
 declare
   v_wrong text;
