@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.deploy import REPOSITORY, checked, deploy_with_psql, deploy_with_sqitch, sqitch
+from support.dump import schema_dump
 from support.pages import Block, blocks, named
 from support.server import DEPLOYER, Server, running_server
 from support.world import World
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = "docs/operations.md"
+# Who Sqitch says did it; nothing of the person who runs the tests takes part.
+SOMEBODY = {
+    "SQITCH_FULLNAME": "citeledger tests",
+    "SQITCH_EMAIL": "tests@citeledger.invalid",
+    "SQITCH_USER_CONFIG": "/nonexistent",
+    "SQITCH_SYSTEM_CONFIG": "/nonexistent",
+    "LC_ALL": "C.UTF-8",
+}
 
 
 @pytest.fixture
@@ -46,6 +56,207 @@ def program(server: Server, name: str, *arguments: str) -> subprocess.CompletedP
         encoding="utf-8",
         env=server.environment(),
     )
+
+
+def shell(server: Server, dbname: str, text: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the page in the folder of the project, with the address of this server."""
+    for address, ours in (
+        ("-h host -U deployer mydb", ""),
+        ("db:pg://deployer@host/mydb", "db:pg:"),
+    ):
+        text = text.replace(address, ours)
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        check=False,
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        env=server.environment(DEPLOYER, dbname) | SOMEBODY,
+    )
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout + done.stderr
+
+
+def commands(text: str) -> list[str]:
+    """Return the commands in backquotes, as the page's tables have them."""
+    return re.findall(r"`((?:sqitch|psql) [^`]+)`", text)
+
+
+@pytest.fixture
+def empty(server: Server) -> Iterator[str]:
+    """Give an empty database of the deployer."""
+    with server.database() as dbname:
+        yield dbname
+
+
+def test_what_may_stop_an_installation(server: Server, filled: str, empty: str) -> None:
+    """Each message of the page is one that somebody gets to see."""
+    file = str(REPOSITORY / "sql" / "citeledger.sql")
+    messages = {row[0].strip("`"): row[1] for row in page_table("message | what to do")}
+    seen = {
+        "schema": server.psql("-q", "-1", "-f", file, user=DEPLOYER, dbname=filled),
+        "SAVEPOINT": server.psql("-q", "-f", file, user=DEPLOYER, dbname=empty),
+        "permission denied for database": server.psql(
+            "-q", "-1", "-f", file, user=DEPLOYER, dbname="postgres"
+        ),
+        "Nothing to deploy": sqitch(server, filled, "deploy"),
+    }
+    for beginning, done in seen.items():
+        (message,) = (m for m in messages if m.startswith(beginning))
+        assert message.replace("mydb", "postgres") in said(done)
+    text = (REPOSITORY / "deploy" / "tenancy" / "roles.sql").read_text(encoding="utf-8")
+    for message in messages:
+        if message.startswith(("the deployer cannot", "a citeledger role")):
+            assert message in text
+
+
+def test_verifying_with_psql(server: Server, empty: str) -> None:
+    deploy_with_psql(server, empty)
+    command = named(PAGE, "verify-with-psql").text
+    done = shell(server, empty, command)
+    assert (done.returncode, said(done)) == (0, "")
+    with server.connect(dbname=empty) as superuser:
+        superuser.execute("grant select on citeledger.chats to public")
+    done = shell(server, empty, command)
+    assert done.returncode != 0
+    (shown,) = (b for b in blocks(PAGE) if "is not as it was deployed" in b.text)
+    for line in shown.text.splitlines():
+        assert line in done.stderr
+
+
+def test_upgrading_by_file(server: Server, empty: str) -> None:
+    """The command of the page, from the release that its file leads on from."""
+    command = named(PAGE, "upgrade").text
+    (old, new) = re.findall(r"upgrade--([\d.]+)--([\d.]+)\.sql", command)[0]
+    installation = subprocess.run(
+        [sys.executable, "tools/build_sql.py", "--release", old],
+        check=True,
+        cwd=REPOSITORY,
+        capture_output=True,
+        encoding="utf-8",
+    ).stdout
+    checked(server.psql("-q", "-1", user=DEPLOYER, dbname=empty, stdin=installation))
+    for installed in (old, new):
+        with server.connect(DEPLOYER, empty) as connection:
+            connection.execute("set local role citeledger_owner")
+            assert connection.execute("select citeledger.version()").fetchone() == (installed,)
+        # It may be run again.
+        done = checked(shell(server, empty, command))
+        assert "WARNING" not in said(done)
+    file = (REPOSITORY / f"sql/upgrade--{old}--{new}.sql").read_text(encoding="utf-8")
+    assert "set lock_timeout = '30s'" in file
+    for row in page_table("message of the file | what to do"):
+        message = row[0].strip("`")
+        assert message in file or message.startswith("canceling statement")
+    assert said(shell(server, empty, named(PAGE, "verify-with-psql").text)) == ""
+
+
+def test_from_one_way_to_the_other(server: Server, empty: str) -> None:
+    """Only the record changes: the schema is the same before and after."""
+    ways = {
+        row[0]: commands(" ".join(row[1:]))
+        for row in page_table("from, to | run, as the deployer | then")
+    }
+    deploy_with_psql(server, empty)
+    before = schema_dump(server, empty)
+    for command in ways["from the file to Sqitch"]:
+        checked(shell(server, empty, command))
+    assert "Nothing to deploy" in said(sqitch(server, empty, "deploy"))
+    for command in ways["from Sqitch to the file"]:
+        checked(shell(server, empty, command))
+    assert schema_dump(server, empty) == before
+    assert "Nothing to revert" in said(sqitch(server, empty, "revert", "-y"))
+
+
+def test_uninstalled_behind_the_back_of_sqitch(server: Server, empty: str) -> None:
+    """What the page says happens then, and its way out."""
+    # As if Sqitch had deployed it, but far quicker.
+    deploy_with_psql(server, empty)
+    checked(sqitch(server, empty, "deploy", "--log-only"))
+    uninstall = str(REPOSITORY / "sql" / "uninstall.sql")
+    checked(server.psql("-q", "-1", "-f", uninstall, user=DEPLOYER, dbname=empty))
+    assert "Nothing to deploy" in said(sqitch(server, empty, "deploy"))
+    for command in (("verify",), ("revert", "-y")):
+        done = sqitch(server, empty, *command)
+        assert done.returncode != 0
+        assert re.search(
+            r'role "citeledger_owner" does not exist|schema "citeledger(_private)?" does not exist',
+            said(done),
+        )
+    checked(shell(server, empty, named(PAGE, "off-the-record").text))
+    checked(sqitch(server, empty, "deploy", "--verify", "--to", "tenancy/schemas"))
+
+
+def test_what_was_dropped_by_hand_stops_a_revert(cluster: Server) -> None:
+    """Until it is put back, from the script of its change; or all is taken away at once."""
+    run_as_superuser(cluster, f"create role {DEPLOYER} login createrole;")
+    uninstall = ("-q", "-1", "-f", str(REPOSITORY / "sql" / "uninstall.sql"))
+    script = (REPOSITORY / "deploy" / "graph" / "document_triggers.sql").read_text(encoding="utf-8")
+    (made,) = re.findall(
+        r"^create trigger documents_arrived\n.*?;$", script, re.MULTILINE | re.DOTALL
+    )
+    (comment,) = re.findall(
+        r"^comment on trigger documents_arrived .*?;$", script, re.MULTILINE | re.DOTALL
+    )
+    with cluster.database() as dbname:
+        empty = schema_dump(cluster, dbname)
+        deploy_with_psql(cluster, dbname)
+        with cluster.connect(dbname=dbname, autocommit=True) as superuser:
+            superuser.execute("drop trigger documents_arrived on citeledger.documents")
+        done = shell(cluster, dbname, named(PAGE, "verify-with-psql").text)
+        assert "Missing: trigger CREATE TRIGGER documents_arrived" in done.stderr
+        done = cluster.psql(*uninstall, user=DEPLOYER, dbname=dbname)
+        assert 'trigger "documents_arrived" for table "documents" does not exist' in done.stderr
+        with cluster.connect(DEPLOYER, dbname) as connection:
+            connection.execute("set local role citeledger_owner")
+            connection.execute(made)
+            connection.execute(comment)
+        assert said(shell(cluster, dbname, named(PAGE, "verify-with-psql").text)) == ""
+
+        last = named(PAGE, "last-resort").text
+        checked(cluster.psql("-q", user=DEPLOYER, dbname=dbname, stdin=last))
+        roles = str(REPOSITORY / "revert" / "tenancy" / "roles.sql")
+        checked(cluster.psql("-q", "-f", roles, user=DEPLOYER, dbname=dbname))
+        assert schema_dump(cluster, dbname) == empty
+        with cluster.connect(dbname=dbname) as superuser:
+            left = superuser.execute(
+                "select rolname from pg_catalog.pg_roles where rolname ~ '^citeledger'"
+            ).fetchall()
+        assert left == []
+        deploy_with_psql(cluster, dbname)
+
+
+def test_what_depends_on_our_objects_stops_the_file(server: Server, empty: str) -> None:
+    deploy_with_psql(server, empty)
+    before = schema_dump(server, empty)
+    with server.connect(dbname=empty) as superuser:
+        superuser.execute("create view public.mine as select id from citeledger.chats")
+    uninstall = str(REPOSITORY / "sql" / "uninstall.sql")
+    done = server.psql("-q", "-1", "-f", uninstall, user=DEPLOYER, dbname=empty)
+    assert done.returncode != 0
+    assert re.search(r"view (public\.)?mine depends on", done.stderr)
+    with server.connect(dbname=empty) as superuser:
+        superuser.execute("drop view public.mine")
+    assert schema_dump(server, empty) == before
+
+
+def test_sqitch_finds_nothing_to_revert_of_what_psql_installed(server: Server, empty: str) -> None:
+    deploy_with_psql(server, empty)
+    before = schema_dump(server, empty)
+    assert "No registry found" in said(sqitch(server, empty, "revert", "-y"))
+    assert schema_dump(server, empty) == before
+
+
+def test_the_record_of_sqitch_stays(server: Server, empty: str) -> None:
+    few = ("deploy", "--verify", "--to", "tenancy/schemas")
+    checked(sqitch(server, empty, *few))
+    checked(sqitch(server, empty, "revert", "-y"))
+    with server.connect(DEPLOYER, empty) as connection:
+        connection.execute("drop schema sqitch cascade")
+    checked(sqitch(server, empty, *few))
 
 
 def test_roles_made_by_an_administrator(cluster: Server) -> None:
@@ -221,6 +432,37 @@ def test_who_may_call_what(server: Server, filled: str) -> None:
             " from pg_catalog.pg_proc as f where f.pronamespace = 'citeledger'::regnamespace"
         ).fetchall()
     assert said == {name: tuple(grants) for name, *grants in rows}
+
+
+def test_every_problem_has_a_remedy(server: Server, filled: str) -> None:
+    """The table of problems names what check_integrity may say, all of it and nothing else."""
+    said_here = {row[0].strip("`") for row in page_table("problem | what it means | mend it with")}
+    with server.connect(dbname=filled) as superuser:
+        row = superuser.execute(
+            "select pg_catalog.pg_get_functiondef('citeledger.check_integrity()'::regprocedure)"
+        ).fetchone()
+    assert row is not None
+    assert said_here == set(re.findall(r"select\s+'([a-z_]+)',", row[0]))
+
+
+def test_every_stage_has_a_remedy(server: Server, filled: str) -> None:
+    """And so has each stage that finalize_failure may name."""
+    said_here = {
+        stage
+        for row in page_table("stage | look at")
+        for stage in re.findall(r"`([a-z_]+)`", row[0])
+    }
+    with server.connect(dbname=filled) as superuser:
+        bodies = " ".join(
+            row[0]
+            for row in superuser.execute(
+                "select p.prosrc from pg_catalog.pg_proc as p"
+                " where p.pronamespace = 'citeledger_private'::regnamespace"
+                " or p.pronamespace = 'citeledger'::regnamespace"
+            )
+        )
+    for stage in said_here:
+        assert f"'{stage}'" in bodies, stage
 
 
 def test_what_the_application_may_do_to_tables(server: Server, filled: str) -> None:
