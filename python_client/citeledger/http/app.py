@@ -1,9 +1,9 @@
-"""The application: one path, checked in one order, and one call of the client behind it."""
+"""The application: the path that cites, checked in one order, and the reading room beside it."""
 
 # No postponed annotations here: FastAPI reads those of the functions below, and they name locals.
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -28,6 +28,8 @@ from .body import read_body, read_json, require_json
 from .documentation import REQUEST_BODY, RESPONSES, SUMMARY
 from .principal import Principal
 from .problems import Problem, problem_of
+from .reading_room import add_reading_room, refused_page
+from .sign_in import SignIn
 
 PrincipalSource = Callable[..., Principal | None] | Callable[..., Awaitable[Principal | None]]
 """A dependency of FastAPI that returns the principal of a request, or None."""
@@ -48,12 +50,19 @@ def create_app(
     *,
     principal: PrincipalSource,
     max_body_bytes: int = 65_536,
+    reading_room: bool = True,
+    sign_in: SignIn | None = None,
 ) -> FastAPI:
     """Make the application.
 
     A pool stays the caller's, to open and to close. From a DSN the application makes a pool of its
-    own, for as long as it runs. The login needs ``citeledger_reader`` and nothing more.
-    ``principal`` says who asks, for example a JwtPrincipal; without one there is no application.
+    own, for as long as it runs. ``principal`` says who asks, for example a JwtPrincipal; without
+    one there is no application.
+
+    The login needs ``citeledger_reader`` and nothing more to cite. The pages of the reading room
+    show titles and texts too, for which it needs ``citeledger_app``; without that they are not
+    available, and ``reading_room=False`` leaves them out. ``sign_in`` lets people choose who they
+    are; it is for demonstrations.
     """
     if isinstance(pool_or_dsn, str):
         pool: ConnectionPool[Any] = ConnectionPool(
@@ -129,6 +138,8 @@ def create_app(
             raise Problem(404) from None
         return await run_in_threadpool(_cite, client, who, matter, request, body)
 
+    if reading_room:
+        add_reading_room(app, pool, authenticated, sign_in)
     return app
 
 
@@ -173,28 +184,38 @@ class _Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    # The pages have a policy of their own.
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, sending if scope["type"] == "http" else send)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return problem_of(error).response()
+async def _refused(request: Request, error: Exception) -> Response:
+    return _refusal(request, problem_of(error))
 
 
-async def _refused_by_the_framework(_: Request, error: Exception) -> Response:
+async def _refused_by_the_framework(request: Request, error: Exception) -> Response:
     """Write the framework's own refusals, a path or method that is not there, as problems too."""
     if not isinstance(error, HTTPException):
-        return await _failed(_, error)
-    return Problem(error.status_code).response(error.headers)
+        return await _failed(request, error)
+    return _refusal(request, Problem(error.status_code), error.headers)
 
 
-async def _no_principal(_: Request, _error: Exception) -> Response:
+async def _no_principal(request: Request, _error: Exception) -> Response:
     """Only the dependency of the principal has arguments that FastAPI reads."""
-    return Problem(401).response()
+    return _refusal(request, Problem(401))
 
 
-async def _failed(_: Request, _error: Exception) -> Response:
+async def _failed(request: Request, _error: Exception) -> Response:
     """Say that something is broken, and leave the rest to the server's log."""
-    return Problem(500).response(_HEADERS)
+    return _refusal(request, Problem(500), _HEADERS)
+
+
+def _refusal(
+    request: Request, problem: Problem, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Write a refusal for who asked: a page for people, a problem for programs."""
+    return refused_page(request, problem, headers) or problem.response(headers)

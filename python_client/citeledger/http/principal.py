@@ -47,7 +47,7 @@ class Principal:
 
 
 class JwtPrincipal:
-    """Verifies a JWT in the Authorization header, and takes the principal from its claims.
+    """Verifies a JWT in the Authorization header or a cookie; its claims are the principal.
 
     ``firm_id`` must be there; ``sub`` and ``permissions`` may be absent, which is no person and no
     permission. A claim of another form makes the token unusable: there is then no principal.
@@ -61,12 +61,17 @@ class JwtPrincipal:
         audience: str,
         issuer: str | None = None,
         leeway: float = 10.0,
+        cookie: str | None = None,
     ) -> None:
         """Fix what will be believed.
 
         ``key`` is a shared secret for HS256 and its kin, else the public key: PEM, or an object of
         ``cryptography``. ``algorithms`` are all of one kind; what a token asks for is compared with
         them and never followed. ``leeway`` in seconds is for clocks that differ.
+
+        ``cookie`` names a cookie that may carry the same token, for browsers, which send no
+        header of their own. Who sets it says HttpOnly, Secure and SameSite. It is looked at only
+        where there is no Authorization header.
         """
         wanted = [] if isinstance(algorithms, str) else list(algorithms)
         if not wanted or not (set(wanted) <= set(_SHARED) or set(wanted) <= _SIGNED):
@@ -96,6 +101,7 @@ class JwtPrincipal:
         self._audience = audience
         self._issuer = issuer
         self._leeway = leeway
+        self._cookie = cookie
         # A key that does not fit its algorithm is a fault of today, not of each request to come.
         for name in wanted:
             algorithm = jwt.get_algorithm_by_name(name)
@@ -108,8 +114,12 @@ class JwtPrincipal:
         credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
     ) -> Principal | None:
         """Return the principal that the request's token proves, or None."""
+        sent = request.headers.getlist("authorization")
+        if not sent and self._cookie is not None:
+            token = request.cookies.get(self._cookie)
+            return None if token is None else self.verify(token)
         # Of two headers, a proxy may have looked at the other one.
-        if credentials is None or len(request.headers.getlist("authorization")) != 1:
+        if credentials is None or len(sent) != 1:
             return None
         return self.verify(credentials.credentials)
 
