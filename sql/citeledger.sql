@@ -4185,8 +4185,8 @@ $$;
 comment on function citeledger_private.count_entries(uuid, uuid) is
   'How many entries the turn has.';
 comment on function citeledger_private.finalize_report(uuid, uuid) is
-  'What finalize_turn reports of a turn: how many entries it has, its verdict''s row less firm_id or '
-  'null, and its logged failures as a list of {"stage", "sqlstate"}.';
+  'What finalize_turn reports of a turn: how many entries it has, its verdict''s row less firm_id '
+  'or null, and its logged failures as a list of {"stage", "sqlstate"}.';
 
 revoke all on function citeledger_private.count_entries(uuid, uuid) from public;
 revoke all on function citeledger_private.finalize_report(uuid, uuid) from public;

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from build_sql import planned
 from psycopg.rows import namedtuple_row
 
 if TYPE_CHECKING:
@@ -208,13 +209,11 @@ class Catalog:
 
 def changes() -> dict[tuple[str, str], str]:
     """Say which change of the plan made each table and function."""
-    plan = (REPOSITORY / "sqitch.plan").read_text(encoding="utf-8").splitlines()
-    names = [line.split()[0] for line in plan if line.strip() and line[0] not in "%#@"]
     made: dict[tuple[str, str], str] = {}
-    for change in names:
-        text = (REPOSITORY / "deploy" / f"{change}.sql").read_text(encoding="utf-8")
+    for change in planned((REPOSITORY / "sqitch.plan").read_text(encoding="utf-8")):
+        text = (REPOSITORY / "deploy" / f"{change.script}.sql").read_text(encoding="utf-8")
         for found in _CREATED.finditer(text):
-            made[found["what"], found["name"]] = change
+            made[found["what"], found["name"]] = change.name
     return made
 
 

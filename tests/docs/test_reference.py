@@ -28,6 +28,7 @@ def tool() -> ModuleType:
     # A dataclass looks its module up by name.
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(__import__("sys").modules, "reference_md", module)
+        patch.syspath_prepend(str(path.parent))
         spec.loader.exec_module(module)
     return module
 

@@ -15,7 +15,9 @@ begin
   ) then
     raise exception using
       errcode = '55000',
-      message = 'citeledger.document_citations has no check document_citations_cited_doi_is_short';
+      message = 'citeledger.document_citations is not as it was deployed',
+      detail = 'It has no check document_citations_cited_doi_is_short.',
+      hint = 'Somebody changed it by hand: put it back, or revert and deploy the change.';
   end if;
 end
 $$;

@@ -29,7 +29,9 @@ begin
   ) = 0 then
     raise exception using
       errcode = '55000',
-      message = 'citeledger_private.reconcile_edges is not of version 0.2.0';
+      message = 'citeledger_private.reconcile_edges is not as it was deployed',
+      detail = 'It does not keep the DOI of an edge short, as from 0.2.0 on it does.',
+      hint = 'Somebody changed it by hand: put it back, or revert and deploy the change.';
   end if;
 end
 $$;

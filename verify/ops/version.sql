@@ -25,7 +25,9 @@ begin
   if citeledger.version() <> '0.2.0' then
     raise exception using
       errcode = '55000',
-      message = format('the schema is of version %s, not 0.2.0', citeledger.version());
+      message = 'citeledger.version() is not as it was deployed',
+      detail = format('It says %s, not 0.2.0.', citeledger.version()),
+      hint = 'Somebody changed it by hand: put it back, or revert and deploy the change.';
   end if;
 end
 $$;
