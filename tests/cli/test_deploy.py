@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from citeledger import SUPPORTED_SCHEMA, __version__
 from citeledger.cli import deployment
 from citeledger.cli.exits import CommandError, Exit
 from citeledger.schema import installation_sql
-from support.deploy import deploy_with_psql
+from support.deploy import REPOSITORY, checked, deploy_with_psql
 from support.dump import is_empty, schema_dump
 from support.server import DEPLOYER
 
@@ -164,23 +166,39 @@ def test_another_version_is_left_alone_and_the_way_is_told(
     assert schema_dump(server, older) == before
 
 
-def test_an_upgrade_runs_the_scripts_between_in_one_transaction(
+def test_an_upgrade_runs_the_scripts_between(
     server: Server, older: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = {(OLD, "0.0.10"), ("0.0.10", __version__), ("0.0.10", NEWER), ("0.0.8", OLD)}
     scripts = {step: script(*step) for step in steps}
-    before = schema_dump(server, older)
     broken = scripts | {("0.0.10", __version__): "select 1 / 0"}
     monkeypatch.setattr(deployment, "upgrade_scripts", lambda: broken)
     assert as_deployer(server, older, "deploy", "--upgrade").code == Exit.REFUSED
-    assert schema_dump(server, older) == before
+    # The first step is done and stays; the next attempt goes on from there.
+    assert "t_0_0_9" in schema_dump(server, older)
     monkeypatch.setattr(deployment, "upgrade_scripts", lambda: scripts)
     ran = as_deployer(server, older, "deploy", "--upgrade")
-    assert (ran.code, "from 0.0.9 to 0.0.10" in ran.out) == (Exit.DONE, True)
-    after = schema_dump(server, older)
-    assert "t_0_0_9" in after
-    assert "t_0_0_10" in after
+    assert (ran.code, f"from 0.0.10 to {__version__}" in ran.out) == (Exit.DONE, True)
+    assert "t_0_0_10" in schema_dump(server, older)
     assert as_deployer(server, older, "status").code == Exit.DONE
+
+
+def test_an_upgrade_from_a_release(server: Server, empty: str, deployed: object) -> None:
+    """The real one, with its own transactions."""
+    release = subprocess.run(
+        [sys.executable, str(REPOSITORY / "tools/build_sql.py"), "--release", "0.1.0"],
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    ).stdout
+    checked(server.psql("-q", "-1", "-f", "-", user=DEPLOYER, dbname=empty, stdin=release))
+    ran = as_deployer(server, empty, "deploy")
+    assert (ran.code, "citeledger deploy --upgrade" in ran.err) == (Exit.NO, True)
+    ran = as_deployer(server, empty, "deploy", "--upgrade")
+    assert (ran.code, f"from 0.1.0 to {__version__}" in ran.out) == (Exit.DONE, True)
+    with server.database() as other:
+        deploy_with_psql(server, other)
+        assert schema_dump(server, empty) == schema_dump(server, other)
 
 
 def test_the_fewest_steps() -> None:

@@ -117,6 +117,19 @@ def test_the_file_may_be_run_again(installed: Installed, fresh_dump: str) -> Non
         assert schema_dump(installation.server, installation.name) == fresh_dump
 
 
+def test_the_file_refuses_one_transaction(installed: Installed) -> None:
+    """Or its locks would be held until all is done."""
+    installation = installed("one file")
+    before = schema_dump(installation.server, installation.name)
+    file = REPOSITORY / f"sql/upgrade--{OLD}--{NEW}.sql"
+    done = installation.server.psql(
+        "-q", "-1", "-f", str(file), user=DEPLOYER, dbname=installation.name
+    )
+    assert done.returncode != 0
+    assert "this file cannot run within one transaction" in done.stderr
+    assert schema_dump(installation.server, installation.name) == before
+
+
 def test_the_file_leaves_what_sqitch_keeps(installed: Installed) -> None:
     installation = installed("sqitch")
     before = schema_dump(installation.server, installation.name)

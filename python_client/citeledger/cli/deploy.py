@@ -30,7 +30,7 @@ def deploy(
     database_url: DatabaseUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install the schema from the file in the package, in one transaction.
+    """Install the schema from the file in the package, in one transaction, or upgrade it.
 
     For databases where Sqitch is not wanted. The role must own the database, or may create schemas
     in it, and have CREATEROLE where the citeledger roles are absent; a superuser is not needed. A
@@ -41,18 +41,32 @@ def deploy(
         citeledger deploy
         citeledger deploy --upgrade
     """
-    with connected(database_url) as connection, connection.transaction():
-        connection.execute(_ONE_AT_A_TIME)
-        found = deployment.inspect(connection)
-        deployment.require_server(found)
-        done = _deploy(connection, found, upgrade=upgrade)
+    with connected(database_url) as connection:
+        with connection.transaction():
+            connection.execute(_ONE_AT_A_TIME)
+            found = deployment.inspect(connection)
+            deployment.require_server(found)
+            done = _deploy(connection, found, upgrade=upgrade)
+        if done is None:
+            # Not in one transaction: each part of an upgrade has its own, so that locks are short.
+            done = _upgrade(connection, found)
     if as_json:
         print_json({"version": deployment.bundled_version(), "done": done})
     else:
         print_line(f"citeledger {deployment.bundled_version()}: {done}.")
 
 
-def _deploy(connection: psycopg.Connection[Any], found: Installation, *, upgrade: bool) -> str:
+def _upgrade(connection: psycopg.Connection[Any], found: Installation) -> str:
+    if found.version is None:
+        raise AssertionError
+    steps = deployment.upgrade(connection, found.version, deployment.bundled_version())
+    return "upgraded " + ", ".join(f"from {old} to {to}" for old, to in steps)
+
+
+def _deploy(
+    connection: psycopg.Connection[Any], found: Installation, *, upgrade: bool
+) -> str | None:
+    """Say what was done; None when an upgrade is to be done."""
     new = deployment.bundled_version()
     there = f"citeledger {found.version} is installed" if found.version else "it has no citeledger"
     if found.managed_by == "sqitch":
@@ -80,8 +94,7 @@ def _deploy(connection: psycopg.Connection[Any], found: Installation, *, upgrade
     if found.version == new:
         return "already installed"
     if upgrade:
-        steps = deployment.upgrade(connection, found.version, new)
-        return "upgraded " + ", ".join(f"from {old} to {to}" for old, to in steps)
+        return None
     known = deployment.upgrade_path(found.version, new, deployment.upgrade_scripts())
     msg = f"{there}, and this release has {new}; nothing was changed"
     raise CommandError(

@@ -127,7 +127,10 @@ def upgrade_path(old: str, new: str, known: dict[tuple[str, str], str]) -> list[
 
 
 def upgrade(connection: psycopg.Connection[Any], old: str, new: str) -> list[tuple[str, str]]:
-    """Run the scripts from one version to another in the transaction of the connection."""
+    """Run the scripts from one version to another, each part in a transaction of its own.
+
+    One that failed may be run again: the parts that were done do no harm.
+    """
     known = upgrade_scripts()
     steps = upgrade_path(old, new, known)
     if not steps:
