@@ -7147,6 +7147,8 @@ create table citeledger.kg_entities (
   firm_id uuid not null default citeledger.current_firm_id(),
   id uuid not null default gen_random_uuid(),
   name text not null,
+  -- Stored, because under row security no index can be used over a function like lower().
+  name_key text not null generated always as (lower(name)) stored,
   entity_type text not null,
   description text,
   created_at timestamptz not null default now(),
@@ -7158,7 +7160,7 @@ create table citeledger.kg_entities (
 );
 
 create unique index kg_entities_name_key
-  on citeledger.kg_entities (firm_id, lower(name));
+  on citeledger.kg_entities (firm_id, name_key);
 
 alter table citeledger.kg_entities enable row level security;
 alter table citeledger.kg_entities force row level security;
@@ -7174,8 +7176,8 @@ create trigger kg_entities_before_insert
 
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_entities alter column name set statistics 0;
+alter table citeledger.kg_entities alter column name_key set statistics 0;
 alter table citeledger.kg_entities alter column description set statistics 0;
-alter index citeledger.kg_entities_name_key alter column 2 set statistics 0;
 
 comment on table citeledger.kg_entities is
   'Concepts: people, clauses, statutes, ideas. No document is one; documents are joined by '
@@ -7186,6 +7188,8 @@ comment on column citeledger.kg_entities.id is
   'The entity.';
 comment on column citeledger.kg_entities.name is
   'Its name: 1 to 500 characters, unique in the firm whatever the case.';
+comment on column citeledger.kg_entities.name_key is
+  'The name in lower case, by which it is found.';
 comment on column citeledger.kg_entities.entity_type is
   'What kind of concept: a label such as person.';
 comment on column citeledger.kg_entities.description is
@@ -7518,7 +7522,7 @@ begin
     select e.id
     from citeledger.kg_entities as e
     where e.firm_id = v_firm_id
-      and lower(e.name) in (select lower(n.name) from unnest(p_entity_names) as n (name))
+      and e.name_key = any(array(select lower(n.name) from unnest(p_entity_names) as n (name)))
   );
   v_entity_ids := v_frontier;
   v_entity_hops := array_fill(0, array[cardinality(v_frontier)]);

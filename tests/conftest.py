@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from support.deploy import deploy_with_sqitch
 from support.pgtap import TAP_SCHEMA, TESTER, install_pgtap
 from support.races import Race, race
 from support.server import DEPLOYER, Copies, Server, expected_major, running_server, server_kind
+from support.shares import is_left_to_others, left_to_others
 from support.world import World
 
 # Logins of the tests, and the roles of the package that each has.
@@ -29,6 +31,17 @@ LOGINS = {
 def pytest_report_header() -> str:
     """Say in the header which server the run is for."""
     return f"citeledger: {server_kind()} server, PostgreSQL {expected_major()}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end what a run at the same time does for this one."""
+    if left := left_to_others(server_kind()):
+        terminalreporter.write_line(f"Left to the run beside this one: {', '.join(left)}")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out the folders that a run at the same time has."""
+    return is_left_to_others(collection_path, server_kind()) or None
 
 
 @dataclass(frozen=True, slots=True)

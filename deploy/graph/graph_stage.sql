@@ -148,7 +148,7 @@ begin
     select e.id
     from citeledger.kg_entities as e
     where e.firm_id = v_firm_id
-      and lower(e.name) in (select lower(n.name) from unnest(p_entity_names) as n (name))
+      and e.name_key = any(array(select lower(n.name) from unnest(p_entity_names) as n (name)))
   );
   v_entity_ids := v_frontier;
   v_entity_hops := array_fill(0, array[cardinality(v_frontier)]);

@@ -11,6 +11,8 @@ create table citeledger.kg_entities (
   firm_id uuid not null default citeledger.current_firm_id(),
   id uuid not null default gen_random_uuid(),
   name text not null,
+  -- Stored, because under row security no index can be used over a function like lower().
+  name_key text not null generated always as (lower(name)) stored,
   entity_type text not null,
   description text,
   created_at timestamptz not null default now(),
@@ -22,7 +24,7 @@ create table citeledger.kg_entities (
 );
 
 create unique index kg_entities_name_key
-  on citeledger.kg_entities (firm_id, lower(name));
+  on citeledger.kg_entities (firm_id, name_key);
 
 alter table citeledger.kg_entities enable row level security;
 alter table citeledger.kg_entities force row level security;
@@ -38,8 +40,8 @@ create trigger kg_entities_before_insert
 
 -- No statistics of content: an estimate would tell one firm about the texts of another.
 alter table citeledger.kg_entities alter column name set statistics 0;
+alter table citeledger.kg_entities alter column name_key set statistics 0;
 alter table citeledger.kg_entities alter column description set statistics 0;
-alter index citeledger.kg_entities_name_key alter column 2 set statistics 0;
 
 comment on table citeledger.kg_entities is
   'Concepts: people, clauses, statutes, ideas. No document is one; documents are joined by '
@@ -50,6 +52,8 @@ comment on column citeledger.kg_entities.id is
   'The entity.';
 comment on column citeledger.kg_entities.name is
   'Its name: 1 to 500 characters, unique in the firm whatever the case.';
+comment on column citeledger.kg_entities.name_key is
+  'The name in lower case, by which it is found.';
 comment on column citeledger.kg_entities.entity_type is
   'What kind of concept: a label such as person.';
 comment on column citeledger.kg_entities.description is

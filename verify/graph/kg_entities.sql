@@ -13,6 +13,7 @@ select citeledger_private.verify_relation(
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column name text not null without statistics
+  column name_key text not null generated lower(name) without statistics
   constraint kg_entities_entity_type_is_label CHECK ((entity_type ~ '^[a-z][a-z0-9_]{0,31}$'::text))
   constraint kg_entities_firm_fkey FOREIGN KEY (firm_id) REFERENCES citeledger.firms(id) ON DELETE
     CASCADE
@@ -21,7 +22,7 @@ select citeledger_private.verify_relation(
   constraint kg_entities_pkey PRIMARY KEY (firm_id, id)
   grant insert, select to citeledger_app
   index CREATE UNIQUE INDEX kg_entities_name_key ON citeledger.kg_entities USING btree (firm_id,
-    lower(name))
+    name_key)
   owner citeledger_owner
   policy kg_entities_of_the_firm permissive for all to public using (firm_id = ( SELECT
     citeledger.current_firm_id() AS current_firm_id)) with check (firm_id = ( SELECT

@@ -457,7 +457,7 @@ select set_eq(
     'unique document_references_pkey on document_references (firm_id, id)',
     'unique document_references_list_key on document_references (firm_id, document_id, source, '
       'doi_key)',
-    'unique kg_entities_name_key on kg_entities (firm_id)',
+    'unique kg_entities_name_key on kg_entities (firm_id, name_key)',
     'unique chunks_document_place_key on chunks (firm_id, document_id, chunk_index)',
     'document_citations_cited_idx on document_citations (firm_id, cited_document_id, '
       'citing_document_id)',

@@ -1,0 +1,40 @@
+"""Which suites run on one server only, where two servers are tested together.
+
+What is Python's alone, or the same calls through one more door, need not run twice in one go: each
+of these folders has one of the two servers. Alone, and in turn, every server runs them all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+
+SHARES = {
+    "bench": "embedded",
+    "cli": "embedded",
+    "demo": "embedded",
+    "doors": "debian",
+    "packaging": "debian",
+    "pages": "embedded",
+    "reader": "embedded",
+    "soak": "debian",
+    "static": "debian",
+}
+"""The folder, and the server that runs it for both."""
+
+
+def left_to_others(kind: str) -> list[str]:
+    """Return the folders that this run leaves to another that runs at the same time."""
+    together = os.environ.get("CITELEDGER_TOGETHER", "").split()
+    if kind not in together:
+        return []
+    return sorted(
+        folder for folder, other in SHARES.items() if other != kind and other in together
+    )
+
+
+def is_left_to_others(path: Path, kind: str) -> bool:
+    """Tell whether a folder of the tests is one of them."""
+    return path.parent == TESTS and path.name in left_to_others(kind)
