@@ -603,6 +603,7 @@ set local search_path = pg_catalog, pg_temp;
 
 drop function citeledger_private.write_span(citeledger_private.span);
 drop function citeledger_private.read_span(jsonb);
+drop function citeledger_private.to_span(jsonb);
 drop function citeledger_private.span_fault(jsonb);
 drop function citeledger_private.is_blank(text);
 drop function citeledger_private.is_whole_number(jsonb, integer);

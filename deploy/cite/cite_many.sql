@@ -20,6 +20,7 @@ as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_matter_number text;
+  v_faults text[];
   v_spans citeledger_private.span[];
   v_positions bigint[];
   v_result jsonb;
@@ -37,24 +38,35 @@ begin
     perform citeledger_private.refuse_as_not_found();
   end if;
 
-  -- The items that can be looked at: well-formed, and of a record of the matter.
+  -- Each item is judged once, and each document asked for once. What can be looked at is
+  -- well-formed, and of a record of the matter.
   with item as materialized (
-    select i.item, i.position
+    select i.item, i.position, citeledger_private.span_fault(i.item) as fault
     from jsonb_array_elements(p_spans) with ordinality as i (item, position)
-    where citeledger_private.span_fault(i.item) is null
   ),
   span as materialized (
-    select i.position, citeledger_private.read_span(i.item) as span
+    select i.position, citeledger_private.to_span(i.item) as span
     from item as i
-  )
-  select array_agg(s.span order by s.position), array_agg(s.position order by s.position)
-  into v_spans, v_positions
-  from span as s
-  where (s.span).document_id in (
+    where i.fault is null
+  ),
+  document as materialized (
+    select distinct (s.span).document_id as id from span as s
+  ),
+  held as materialized (
     select d.id
-    from (select distinct (t.span).document_id as id from span as t) as d
+    from document as d
     where citeledger_private.holds_record(v_firm_id, p_matter_id, d.id)
-  );
+  ),
+  good as materialized (
+    select s.position, s.span
+    from span as s
+    where (s.span).document_id in (select h.id from held as h)
+  )
+  select
+    (select array_agg(i.fault order by i.position) from item as i),
+    (select array_agg(g.span order by g.position) from good as g),
+    (select array_agg(g.position order by g.position) from good as g)
+  into v_faults, v_spans, v_positions;
 
   select coalesce(
     jsonb_agg(
@@ -63,8 +75,9 @@ begin
         jsonb_build_object(
           'error',
           case
-            when faulty.fault is not null then jsonb_build_object(
-              'sqlstate', '22023', 'message', 'the span is malformed: ' || faulty.fault
+            when v_faults[i.position] is not null then jsonb_build_object(
+              'sqlstate', '22023',
+              'message', 'the span is malformed: ' || v_faults[i.position]
             )
             else jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
           end
@@ -75,8 +88,7 @@ begin
     '[]'
   )
   into v_result
-  from jsonb_array_elements(p_spans) with ordinality as i (item, position)
-  cross join lateral (select citeledger_private.span_fault(i.item) as fault) as faulty
+  from generate_series(1, jsonb_array_length(p_spans)) as i (position)
   left join (
     select
       v_positions[r.span_position] as position,

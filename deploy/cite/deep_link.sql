@@ -20,19 +20,25 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_matter text;
+  v_matter text := p_matter_number;
 begin
-  -- Percent-encoding of RFC 3986: every byte that is not unreserved.
-  select string_agg(
-    case
-      when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter
-      else regexp_replace(upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g')
-    end,
-    ''
-    order by c.position
-  )
-  into v_matter
-  from string_to_table(p_matter_number, null) with ordinality as c (letter, position);
+  -- Percent-encoding of RFC 3986: every byte that is not unreserved. Most numbers have none.
+  if translate(
+    p_matter_number, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-', ''
+  ) <> '' then
+    select string_agg(
+      case
+        when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter
+        else regexp_replace(
+          upper(encode(convert_to(c.letter, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g'
+        )
+      end,
+      ''
+      order by c.position
+    )
+    into v_matter
+    from string_to_table(p_matter_number, null) with ordinality as c (letter, position);
+  end if;
 
   return format('/matters/%s/record/doc/%s?page=%s', v_matter, p_document_id, p_page_number)
     || coalesce('&block=' || p_block_index, '');

@@ -60,10 +60,15 @@ declare
     -- Wide fillers, variation selectors, byte order mark, annotation marks.
     || E'\u2800\u3000\u3164\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a'
     || E'\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f\ufeff\uffa0\ufff9\ufffa\ufffb';
-  v_rest text := ltrim(p_text, v_invisible);
+  v_rest text;
 begin
-  -- Nearly always the first character that is left can be seen. Tags and further variation
-  -- selectors fill a plane that shows nothing.
+  -- Nearly always the first character is a letter, digit or sign of ASCII.
+  if ascii(p_text) between 33 and 126 then
+    return false;
+  end if;
+  v_rest := ltrim(p_text, v_invisible);
+  -- Or the first one that is left can be seen. Tags and further variation selectors fill a plane
+  -- that shows nothing.
   if v_rest = '' or ascii(v_rest) not between 917504 and 921599 then
     return v_rest = '';
   end if;
@@ -172,6 +177,28 @@ begin
 end
 $$;
 
+create function citeledger_private.to_span(
+  p_span jsonb
+)
+returns citeledger_private.span
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return row(
+    (p_span ->> 'document_id')::uuid,
+    (p_span ->> 'page_number')::numeric::integer,
+    (p_span ->> 'block_index')::numeric::integer,
+    (p_span ->> 'char_start')::numeric::integer,
+    (p_span ->> 'char_end')::numeric::integer,
+    p_span ->> 'quote'
+  );
+end
+$$;
+
 create function citeledger_private.read_span(
   p_span jsonb
 )
@@ -194,14 +221,7 @@ begin
         '"char_start": from 0, "char_end": exclusive, "quote": text}; block_index and the two '
         'offsets may be left out.';
   end if;
-  return row(
-    (p_span ->> 'document_id')::uuid,
-    (p_span ->> 'page_number')::numeric::integer,
-    (p_span ->> 'block_index')::numeric::integer,
-    (p_span ->> 'char_start')::numeric::integer,
-    (p_span ->> 'char_end')::numeric::integer,
-    p_span ->> 'quote'
-  );
+  return citeledger_private.to_span(p_span);
 end
 $$;
 
@@ -242,6 +262,8 @@ comment on function citeledger_private.is_blank(text) is
 comment on function citeledger_private.span_fault(jsonb) is
   'What is wrong with a span, as "key: problem" without any of its text; null when it is '
   'well-formed.';
+comment on function citeledger_private.to_span(jsonb) is
+  'The span that a well-formed p_span is; whoever calls it has asked span_fault.';
 comment on function citeledger_private.read_span(jsonb) is
   'A well-formed span as a row. Errors: 22023 with the offending key in DETAIL.';
 comment on function citeledger_private.write_span(citeledger_private.span) is
@@ -251,6 +273,7 @@ revoke all on type citeledger_private.span from public;
 revoke all on function citeledger_private.is_whole_number(jsonb, integer) from public;
 revoke all on function citeledger_private.is_blank(text) from public;
 revoke all on function citeledger_private.span_fault(jsonb) from public;
+revoke all on function citeledger_private.to_span(jsonb) from public;
 revoke all on function citeledger_private.read_span(jsonb) from public;
 revoke all on function citeledger_private.write_span(citeledger_private.span) from public;
 

@@ -72,10 +72,39 @@ begin
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      p_firm_id, t.project_id, t.chat_id, t.id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
-    from citeledger_private.entry_values(p_firm_id, p_message_ids, null) as d
+    from turn as t
+    -- What entry_values says, word for word: called, it would cost a fifth of all this.
+    cross join lateral (
+      select
+        'kb_document' as source_kind,
+        s.id as message_citation_id,
+        null::uuid as message_caselaw_citation_id,
+        null::uuid as message_tool_source_id,
+        case when s.verified then s.verification_method else 'unverified' end
+          as verification_status,
+        case when s.verified then s.verification_confidence::double precision end as confidence,
+        null::text as provider,
+        null::timestamptz as retrieved_at
+      from citeledger.message_citations as s
+      where s.firm_id = p_firm_id and s.message_id = t.id
+      union all
+      select
+        'caselaw', null, s.id, null,
+        case when s.verified then s.verification_method else 'unverified' end,
+        case when s.verified then s.verification_confidence end,
+        'courtlistener',
+        s.created_at
+      from citeledger.message_caselaw_citations as s
+      where s.firm_id = p_firm_id and s.message_id = t.id
+      union all
+      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
+      from citeledger.message_tool_sources as s
+      where s.firm_id = p_firm_id and s.message_id = t.id
+      offset 0
+    ) as d
     returning message_id, verification_status, confidence
   ),
   status as materialized (

@@ -439,7 +439,8 @@ NOT_AT_ONCE = "; alter function citeledger_private.settle_new(uuid, uuid[]) rena
         "alter table citeledger.chats drop column project_id cascade",
         "alter table citeledger.message_caselaw_citations rename to away",
         "alter function citeledger_private.recount(uuid, uuid[]) rename to away" + NOT_AT_ONCE,
-        "alter function citeledger_private.entry_values(uuid, uuid[], uuid[]) rename to away",
+        "alter function citeledger_private.entry_values(uuid, uuid[], uuid[]) rename to away"
+        + NOT_AT_ONCE,
         "alter function citeledger_private.assemble_set(uuid, uuid[], uuid[]) rename to away"
         + NOT_AT_ONCE,
         "alter function citeledger_private.record_gates(uuid, uuid[]) rename to away" + NOT_AT_ONCE,

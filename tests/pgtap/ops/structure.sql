@@ -725,6 +725,7 @@ select set_eq(
     'citeledger_private.finalize_report(uuid,uuid) plpgsql stable, parallel safe, security '
       'invoker',
     'citeledger_private.edge_doi(text) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.to_span(jsonb) plpgsql immutable, parallel safe, security invoker',
     'citeledger_private.queue_ingest(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '
