@@ -1,0 +1,1 @@
+"""How fast citeledger is, as ratios to floors and peers: ``python -m bench``."""
