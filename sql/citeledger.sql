@@ -134,6 +134,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
 as $$
 begin
   return query
@@ -305,6 +307,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
 as $$
 begin
   return query
@@ -677,7 +681,9 @@ begin
     raise exception using
       errcode = '42501',
       message = 'permission denied by the citeledger context',
-      detail = format('The context does not hold the permission %s.', quote_nullable(p_permission)),
+      detail = format(
+        'The context does not hold the permission %s.', quote_nullable(left(p_permission, 64))
+      ),
       hint = 'Set it with citeledger.set_context, or in permissions of the request''s claims.';
   end if;
 end
@@ -1327,8 +1333,11 @@ create policy documents_of_the_firm on citeledger.documents
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
--- No statistics of content: an estimate would tell one firm about the texts of another.
+-- No statistics of content, nor of what a firm reads: an estimate would tell one firm about
+-- another.
 alter table citeledger.documents alter column title set statistics 0;
+alter table citeledger.documents alter column license_class set statistics 0;
+alter table citeledger.documents alter column publication_year set statistics 0;
 alter table citeledger.documents alter column doi set statistics 0;
 alter table citeledger.documents alter column doi_key set statistics 0;
 
@@ -1672,6 +1681,10 @@ create table citeledger.message_citations (
   ),
   constraint message_citations_verified_names_method check (
     not verified or verification_method is not null
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_citations_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -1731,6 +1744,9 @@ comment on constraint message_citations_confidence_is_a_share on citeledger.mess
   'From 0 to 1, or null; NaN is neither.';
 comment on constraint message_citations_verified_names_method on citeledger.message_citations is
   'What is verified says by which method.';
+comment on constraint message_citations_created_at_is_in_the_calendar
+  on citeledger.message_citations is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on index citeledger.message_citations_document_idx is
   'The citations of a document; the referencing side of message_citations_document_fkey.';
 comment on policy message_citations_of_the_firm on citeledger.message_citations is
@@ -1782,6 +1798,10 @@ create table citeledger.message_caselaw_citations (
   ),
   constraint message_caselaw_citations_verified_names_method check (
     not verified or verification_method is not null
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_caselaw_citations_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -1792,7 +1812,10 @@ create policy message_caselaw_citations_of_the_firm on citeledger.message_casela
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
--- No statistics of content: an estimate would tell one firm about the texts of another.
+-- No statistics of content, nor of what a firm relies on: an estimate would tell one firm about
+-- another.
+alter table citeledger.message_caselaw_citations alter column opinion_id set statistics 0;
+alter table citeledger.message_caselaw_citations alter column cluster_id set statistics 0;
 alter table citeledger.message_caselaw_citations alter column source_text set statistics 0;
 
 comment on table citeledger.message_caselaw_citations is
@@ -1845,6 +1868,9 @@ comment on constraint message_caselaw_citations_confidence_is_a_share
 comment on constraint message_caselaw_citations_verified_names_method
   on citeledger.message_caselaw_citations is
   'What is verified says by which method.';
+comment on constraint message_caselaw_citations_created_at_is_in_the_calendar
+  on citeledger.message_caselaw_citations is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations is
   'Only rows of the firm of the context, to read and to write.';
 
@@ -1881,6 +1907,10 @@ create table citeledger.message_tool_sources (
   ),
   constraint message_tool_sources_provider_is_name check (
     provider ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_tool_sources_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -1929,6 +1959,9 @@ comment on constraint message_tool_sources_source_kind_is_label
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on constraint message_tool_sources_provider_is_name on citeledger.message_tool_sources is
   'A name: a letter or digit, then at most 63 letters, digits or ._:- .';
+comment on constraint message_tool_sources_created_at_is_in_the_calendar
+  on citeledger.message_tool_sources is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on policy message_tool_sources_of_the_firm on citeledger.message_tool_sources is
   'Only rows of the firm of the context, to read and to write.';
 
@@ -8159,6 +8192,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
 as $$
 begin
   return query
@@ -8464,6 +8499,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
 as $$
 begin
   return query

@@ -43,8 +43,11 @@ create policy documents_of_the_firm on citeledger.documents
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
--- No statistics of content: an estimate would tell one firm about the texts of another.
+-- No statistics of content, nor of what a firm reads: an estimate would tell one firm about
+-- another.
 alter table citeledger.documents alter column title set statistics 0;
+alter table citeledger.documents alter column license_class set statistics 0;
+alter table citeledger.documents alter column publication_year set statistics 0;
 alter table citeledger.documents alter column doi set statistics 0;
 alter table citeledger.documents alter column doi_key set statistics 0;
 

@@ -40,6 +40,10 @@ create table citeledger.message_caselaw_citations (
   ),
   constraint message_caselaw_citations_verified_names_method check (
     not verified or verification_method is not null
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_caselaw_citations_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -50,7 +54,10 @@ create policy message_caselaw_citations_of_the_firm on citeledger.message_casela
   using (firm_id = (select citeledger.current_firm_id()))
   with check (firm_id = (select citeledger.current_firm_id()));
 
--- No statistics of content: an estimate would tell one firm about the texts of another.
+-- No statistics of content, nor of what a firm relies on: an estimate would tell one firm about
+-- another.
+alter table citeledger.message_caselaw_citations alter column opinion_id set statistics 0;
+alter table citeledger.message_caselaw_citations alter column cluster_id set statistics 0;
 alter table citeledger.message_caselaw_citations alter column source_text set statistics 0;
 
 comment on table citeledger.message_caselaw_citations is
@@ -103,6 +110,9 @@ comment on constraint message_caselaw_citations_confidence_is_a_share
 comment on constraint message_caselaw_citations_verified_names_method
   on citeledger.message_caselaw_citations is
   'What is verified says by which method.';
+comment on constraint message_caselaw_citations_created_at_is_in_the_calendar
+  on citeledger.message_caselaw_citations is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on policy message_caselaw_citations_of_the_firm on citeledger.message_caselaw_citations is
   'Only rows of the firm of the context, to read and to write.';
 

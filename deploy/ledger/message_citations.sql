@@ -43,6 +43,10 @@ create table citeledger.message_citations (
   ),
   constraint message_citations_verified_names_method check (
     not verified or verification_method is not null
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_citations_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -102,6 +106,9 @@ comment on constraint message_citations_confidence_is_a_share on citeledger.mess
   'From 0 to 1, or null; NaN is neither.';
 comment on constraint message_citations_verified_names_method on citeledger.message_citations is
   'What is verified says by which method.';
+comment on constraint message_citations_created_at_is_in_the_calendar
+  on citeledger.message_citations is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on index citeledger.message_citations_document_idx is
   'The citations of a document; the referencing side of message_citations_document_fkey.';
 comment on policy message_citations_of_the_firm on citeledger.message_citations is

@@ -27,6 +27,10 @@ create table citeledger.message_tool_sources (
   ),
   constraint message_tool_sources_provider_is_name check (
     provider ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$'
+  ),
+  -- A year within the calendar's ends, so that it is in it under every zone.
+  constraint message_tool_sources_created_at_is_in_the_calendar check (
+    isfinite(created_at) and extract(year from created_at at time zone 'UTC') between 2 and 9998
   )
 );
 
@@ -75,6 +79,9 @@ comment on constraint message_tool_sources_source_kind_is_label
   'A label: a lower-case letter, then at most 31 lower-case letters, digits or underscores.';
 comment on constraint message_tool_sources_provider_is_name on citeledger.message_tool_sources is
   'A name: a letter or digit, then at most 63 letters, digits or ._:- .';
+comment on constraint message_tool_sources_created_at_is_in_the_calendar
+  on citeledger.message_tool_sources is
+  'A time that every client can read: neither infinite nor beyond the years 2 to 9998.';
 comment on policy message_tool_sources_of_the_firm on citeledger.message_tool_sources is
   'Only rows of the firm of the context, to read and to write.';
 

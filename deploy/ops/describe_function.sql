@@ -15,6 +15,8 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
 as $$
 begin
   return query

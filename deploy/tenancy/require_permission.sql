@@ -21,7 +21,9 @@ begin
     raise exception using
       errcode = '42501',
       message = 'permission denied by the citeledger context',
-      detail = format('The context does not hold the permission %s.', quote_nullable(p_permission)),
+      detail = format(
+        'The context does not hold the permission %s.', quote_nullable(left(p_permission, 64))
+      ),
       hint = 'Set it with citeledger.set_context, or in permissions of the request''s claims.';
   end if;
 end

@@ -138,10 +138,6 @@ def test_no_setting_changes_what_a_function_answers(
         assert play(connection, scene, "t_app", first) == undisturbed
 
 
-@pytest.mark.xfail(
-    reason="metadata_only_violations reads definitions that the session may have quoted otherwise",
-    strict=True,
-)
 def test_quoted_identifiers_do_not_make_a_sound_table_a_violation(
     scene: Scene, spy: Connection
 ) -> None:

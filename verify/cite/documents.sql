@@ -15,9 +15,9 @@ select citeledger_private.verify_relation(
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column is_privileged boolean not null default false
-  column license_class text not null default 'unknown'::text
+  column license_class text not null default 'unknown'::text without statistics
   column project_id uuid
-  column publication_year integer
+  column publication_year integer without statistics
   column source text not null default 'local'::text
   column title text not null without statistics
   constraint documents_document_kind_is_known CHECK ((document_kind = ANY (ARRAY['record'::text,

@@ -7,12 +7,12 @@ set local search_path = pg_catalog, pg_temp;
 
 select citeledger_private.verify_relation(
   'citeledger.message_caselaw_citations', $facts$
-  column cluster_id bigint not null
+  column cluster_id bigint not null without statistics
   column created_at timestamp with time zone not null default clock_timestamp()
   column firm_id uuid not null default citeledger.current_firm_id()
   column id uuid not null default gen_random_uuid()
   column message_id uuid not null
-  column opinion_id bigint not null
+  column opinion_id bigint not null without statistics
   column partial boolean not null default false
   column source_offset_end integer
   column source_offset_start integer
@@ -22,6 +22,9 @@ select citeledger_private.verify_relation(
   column verified boolean not null default false
   constraint message_caselaw_citations_confidence_is_a_share CHECK (((verification_confidence >=
     (0)::double precision) AND (verification_confidence <= (1)::double precision)))
+  constraint message_caselaw_citations_created_at_is_in_the_calendar CHECK ((isfinite(created_at)
+    AND ((EXTRACT(year FROM (created_at AT TIME ZONE 'UTC'::text)) >= (2)::numeric) AND
+    (EXTRACT(year FROM (created_at AT TIME ZONE 'UTC'::text)) <= (9998)::numeric))))
   constraint message_caselaw_citations_message_fkey FOREIGN KEY (firm_id, message_id) REFERENCES
     citeledger.messages(firm_id, id) ON DELETE CASCADE
   constraint message_caselaw_citations_message_source_key UNIQUE (firm_id, message_id, id)

@@ -22,6 +22,9 @@ select citeledger_private.verify_relation(
   column verified boolean not null default false
   constraint message_citations_confidence_is_a_share CHECK (((verification_confidence >=
     (0)::numeric) AND (verification_confidence <= (1)::numeric)))
+  constraint message_citations_created_at_is_in_the_calendar CHECK ((isfinite(created_at) AND
+    ((EXTRACT(year FROM (created_at AT TIME ZONE 'UTC'::text)) >= (2)::numeric) AND (EXTRACT(year
+    FROM (created_at AT TIME ZONE 'UTC'::text)) <= (9998)::numeric))))
   constraint message_citations_document_fkey FOREIGN KEY (firm_id, source_document_id) REFERENCES
     citeledger.documents(firm_id, id) ON DELETE SET NULL (source_document_id)
   constraint message_citations_message_fkey FOREIGN KEY (firm_id, message_id) REFERENCES

@@ -18,6 +18,9 @@ select citeledger_private.verify_relation(
   column subtitle text without statistics
   column tool text without statistics
   column url text without statistics
+  constraint message_tool_sources_created_at_is_in_the_calendar CHECK ((isfinite(created_at) AND
+    ((EXTRACT(year FROM (created_at AT TIME ZONE 'UTC'::text)) >= (2)::numeric) AND (EXTRACT(year
+    FROM (created_at AT TIME ZONE 'UTC'::text)) <= (9998)::numeric))))
   constraint message_tool_sources_message_fkey FOREIGN KEY (firm_id, message_id) REFERENCES
     citeledger.messages(firm_id, id) ON DELETE CASCADE
   constraint message_tool_sources_message_source_key UNIQUE (firm_id, message_id, id)

@@ -16,7 +16,7 @@ begin
       and f.prokind = 'f'
       and not f.prosecdef
       and f.provolatile = 's'
-      and f.proconfig = array['search_path=pg_catalog, pg_temp']
+      and f.proconfig = array['search_path=pg_catalog, pg_temp', 'quote_all_identifiers=off']
       and pg_catalog.obj_description(f.oid, 'pg_proc') is not null
       and not exists (
         select

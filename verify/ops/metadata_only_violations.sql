@@ -16,7 +16,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns TABLE(table_name text, column_name text, reason text)
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; quote_all_identifiers=off
   stable
 $facts$);
 

@@ -7,7 +7,7 @@
 
 begin;
 
-select plan(144);
+select plan(165);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -176,6 +176,36 @@ select throws_ok(
   null,
   'a decimal confidence cannot be infinite either'
 );
+
+select throws_ok(
+  pg_temp.insert_into(t.table_name, t.more || 'created_at', t.given || c.given),
+  '23514',
+  format(
+    'new row for relation "%s" violates check constraint "%s_created_at_is_in_the_calendar"',
+    t.table_name, t.table_name
+  ),
+  format('%s cannot have been recorded at %s', t.table_name, c.given)
+)
+from (
+  values
+    ('message_citations', '', ''), ('message_caselaw_citations', '', ''),
+    ('message_tool_sources', 'source_kind, ', '''web'', ')
+) as t (table_name, more, given)
+cross join (
+  values
+    ('''infinity'''), ('''-infinity'''), ('''9999-01-01 00:00Z'''), ('''0001-12-31 00:00Z'''),
+    ('''0001-01-01 00:00Z BC''')
+) as c (given);
+select lives_ok(
+  pg_temp.insert_into(t.table_name, t.more || 'created_at', t.given || c.given),
+  format('%s may have been recorded at %s', t.table_name, c.given)
+)
+from (
+  values
+    ('message_citations', '', ''), ('message_caselaw_citations', '', ''),
+    ('message_tool_sources', 'source_kind, ', '''web'', ')
+) as t (table_name, more, given)
+cross join (values ('''0002-01-01 00:00Z'''), ('''9998-12-31 23:59Z''')) as c (given);
 
 -- The same rules hold for an update of what the app may update.
 select throws_ok(
