@@ -70,7 +70,8 @@ _HEAD = re.compile(
     r"(?:cost \d+\n)?"
     r"set search_path = pg_catalog, pg_temp\n"
     # With a comment that says why.
-    r"(?:(?:--[^\n]*| *)\nset plan_cache_mode = force_generic_plan\n)?"
+    r"(?:(?:--[^\n]*| *)\n"
+    r"set (?:plan_cache_mode = force_generic_plan|quote_all_identifiers = off)\n)?"
 )
 _RAISE = re.compile(r"\braise exception\b(?P<rest>.*?);", re.DOTALL)
 _MODELINE = re.compile(r"^-- (Deploy|Revert|Verify) citeledger:(\S+) (?:to|from|on) pg$")

@@ -21,10 +21,6 @@ as $$
 declare
   v_unrecognized text;
 begin
-  -- Above read committed others may have written what this snapshot does not show.
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    return false;
-  end if;
   -- The array through a sub-select, here and below: its length would else make each plan look worth
   -- making anew.
   if exists (
@@ -170,9 +166,10 @@ $$;
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
   'Assembles the ledger and records the verdicts of turns of the assistant that have neither an '
   'entry nor a verdict yet, in one statement; what it writes is what assemble_set and record_gates '
-  'would. False, and nothing is done, where a turn has something already, or above read committed. '
-  'The caller holds the lock of every turn and acts for p_firm_id. Raises the WARNING of '
-  'warn_of_unrecognized. Errors: those of the constraints.';
+  'would. False, and nothing is done, where a turn has something already. The caller holds the '
+  'lock of every turn, acts for p_firm_id, and is under read committed: above it others may have '
+  'written what the snapshot does not show. Raises the WARNING of warn_of_unrecognized. Errors: '
+  'those of the constraints.';
 
 revoke all on function citeledger_private.settle_new(uuid, uuid[]) from public;
 

@@ -8,13 +8,14 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from faults.injected import STEP_BY_STEP
+from faults.turns import warnings_of
 from support.world import World, set_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Connection = psycopg.Connection[Any]
-AWAY = "alter function citeledger_private.settle_new(uuid, uuid[]) rename to gone"
 
 METHODS = (
     "exact_match",
@@ -79,7 +80,7 @@ def test_at_once_and_step_by_step_are_the_same(
     set_context(app, world.firm_id)
     first = world.on(app).finalize(at_once)
     app.commit()
-    su.execute(AWAY)
+    su.execute(STEP_BY_STEP)
     set_context(app, world.firm_id)
     second = world.on(app).finalize(by_steps)
     app.commit()
@@ -118,3 +119,21 @@ def test_a_turn_that_has_something_is_not_taken_for_new(
     app.commit()
     assert [row[0] for row in written(su, assembled)[1]] == ["supported_only"]
     assert [row[0] for row in written(su, counted)[1]] == ["fiduciary_grade"]
+
+
+def test_a_status_that_nobody_knows_flags_a_new_turn(
+    world: World, su: Connection, app: Connection
+) -> None:
+    """Only a table that lost its check can hold one."""
+    su.execute(
+        "alter table citeledger.message_citations drop constraint message_citations_method_is_known"
+    )
+    turn = world.turn()
+    world.citation(turn, "guessed")
+    world.citation(turn, "exact_match")
+    set_context(app, world.firm_id)
+    with warnings_of(app) as warnings:
+        gate = world.on(app).finalize(turn)["gate"]
+    assert (gate["gate_status"], gate["unrecognized_count"]) == ("flagged", 1)
+    assert gate["total_assertions"] == 1
+    assert [w.message for w in warnings] == ["unrecognized verification status: guessed"]

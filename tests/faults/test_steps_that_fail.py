@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from faults.injected import HISTORY, IN_ONE_ROW, WHOLE, Fault, raising
+from faults.injected import HISTORY, IN_ONE_ROW, STEP_BY_STEP, WHOLE, Fault, raising
 from faults.turns import (
     assert_consistent,
     assert_no_stale_verdict,
@@ -423,10 +423,6 @@ def test_the_report_says_what_failed(world: World, su: Connection, app: Connecti
     }
 
 
-# What a new turn is spared: the steps one by one.
-NOT_AT_ONCE = "; alter function citeledger_private.settle_new(uuid, uuid[]) rename to gone"
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -438,12 +434,13 @@ NOT_AT_ONCE = "; alter function citeledger_private.settle_new(uuid, uuid[]) rena
         "alter table citeledger.finalize_failure rename to away",
         "alter table citeledger.chats drop column project_id cascade",
         "alter table citeledger.message_caselaw_citations rename to away",
-        "alter function citeledger_private.recount(uuid, uuid[]) rename to away" + NOT_AT_ONCE,
-        "alter function citeledger_private.entry_values(uuid, uuid[], uuid[]) rename to away"
-        + NOT_AT_ONCE,
-        "alter function citeledger_private.assemble_set(uuid, uuid[], uuid[]) rename to away"
-        + NOT_AT_ONCE,
-        "alter function citeledger_private.record_gates(uuid, uuid[]) rename to away" + NOT_AT_ONCE,
+        "alter function citeledger_private.recount(uuid, uuid[]) rename to away; " + STEP_BY_STEP,
+        "alter function citeledger_private.entry_values(uuid, uuid[], uuid[]) rename to away; "
+        + STEP_BY_STEP,
+        "alter function citeledger_private.assemble_set(uuid, uuid[], uuid[]) rename to away; "
+        + STEP_BY_STEP,
+        "alter function citeledger_private.record_gates(uuid, uuid[]) rename to away; "
+        + STEP_BY_STEP,
         "revoke all on citeledger.work_product_fiduciary_gate from citeledger_owner",
         "revoke all on citeledger.finalize_failure from citeledger_owner",
     ],

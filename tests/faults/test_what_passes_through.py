@@ -15,7 +15,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from faults.injected import raising
+from faults.injected import STEP_BY_STEP, raising
 from faults.test_locks_in_steps import STEPS, cited_turn, context, stop_at_advisory_lock
 from faults.turns import assert_consistent, failures, is_finalized, sources, verdict
 from support.races import Race
@@ -167,15 +167,19 @@ def test_a_query_cancel_passes_and_a_transaction_of_its_own_keeps_the_turn(
         ("finalize_failure", "delete"),
     ],
 )
+@pytest.mark.parametrize("by_steps", [False, True], ids=["at once", "step by step"])
 def test_a_serialization_failure_passes_and_either_pattern_keeps_the_turn(
     world: World,
     su: Connection,
     app: Connection,
     pattern: Callable[..., UUID],
+    by_steps: bool,
     table: str,
     event: str,
 ) -> None:
     """40001 says that the whole transaction must run again, which only its owner can do."""
+    if by_steps:
+        su.execute(STEP_BY_STEP)
     inject, repair = raising(f"citeledger.{table}", event, "40001")
     su.execute(inject)
     if event == "delete" or table == "finalize_failure":
