@@ -136,6 +136,11 @@ create trigger documents_before_delete
   before delete on citeledger.documents
   for each statement
   execute function citeledger_private.before_ingest();
+-- A matter that goes takes itself out of its documents, which queue only then.
+create trigger projects_before_delete
+  before delete on citeledger.projects
+  for each statement
+  execute function citeledger_private.before_ingest();
 create trigger documents_arrived
   after insert on citeledger.documents
   referencing new table as new_rows
@@ -157,6 +162,8 @@ comment on trigger documents_before_insert on citeledger.documents is
 comment on trigger documents_before_update on citeledger.documents is
   'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_before_delete on citeledger.documents is
+  'The graph''s lock comes before the locks of rows.';
+comment on trigger projects_before_delete on citeledger.projects is
   'The graph''s lock comes before the locks of rows.';
 comment on trigger documents_arrived on citeledger.documents is
   'A reference resolves when what it names arrives.';

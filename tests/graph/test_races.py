@@ -270,6 +270,21 @@ def test_whatever_an_ingest_begins_with(
     assert len(graph.edges()) == 2
 
 
+def test_a_matter_that_goes_while_its_documents_come(graph: Graph, opened: Opened) -> None:
+    matter = graph.world.project()
+    first, second = opened(), opened("t_admin")
+    first.run("insert into citeledger.documents (title) values ('Of no matter')")
+    second.start("delete from citeledger.projects where id = %s", (matter,))
+    second.blocked()
+    first.run(
+        "insert into citeledger.documents (project_id, title) values (%s, 'Of the matter')",
+        (matter,),
+    )
+    first.commit()
+    assert second.error() is None
+    second.commit()
+
+
 def test_entities_in_opposite_order(graph: Graph, opened: Opened) -> None:
     """Two ingests that name the same concepts, each in its own order."""
     first, second = opened(), opened()

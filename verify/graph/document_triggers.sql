@@ -22,6 +22,12 @@ select citeledger_private.verify_parts(
     AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION citeledger_private.documents_left()
 $facts$);
 
+select citeledger_private.verify_parts(
+  'citeledger.projects', $facts$
+  trigger CREATE TRIGGER projects_before_delete BEFORE DELETE ON citeledger.projects FOR EACH
+    STATEMENT EXECUTE FUNCTION citeledger_private.before_ingest()
+$facts$);
+
 select citeledger_private.verify_function(
   'citeledger_private.documents_arrived()', $facts$
   arguments none

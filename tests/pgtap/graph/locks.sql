@@ -7,7 +7,7 @@
 
 begin;
 
-select plan(15);
+select plan(16);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -86,6 +86,10 @@ rollback to savepoint before_ingest;
 -- is there for the owner. What it guards shows in erasing a firm.
 insert into citeledger.documents (title, doi) values ('A', '10.1000/a');
 select is(pg_temp.locks(), 1::bigint, 'a document with a DOI takes the graph''s lock');
+rollback to savepoint before_ingest;
+set local role citeledger_admin;
+delete from citeledger.projects where false;
+select is(pg_temp.locks(), 1::bigint, 'deleting matters takes the lock first');
 rollback to savepoint before_ingest;
 set local role citeledger_admin;
 select lives_ok(

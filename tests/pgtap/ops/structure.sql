@@ -533,6 +533,8 @@ select set_eq(
     'kg_relationships_before_insert before insert of '
       'citeledger.kg_relationships for each statement: '
       'citeledger_private.before_ingest',
+    'projects_before_delete before delete of citeledger.projects for each statement: '
+      'citeledger_private.before_ingest',
     'documents_before_delete before delete of citeledger.documents for each statement: '
       'citeledger_private.before_ingest',
     'documents_left after delete of citeledger.documents for each statement: '
