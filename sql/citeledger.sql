@@ -223,7 +223,7 @@ begin
   union all
   select format(
     'grant %s to %s',
-    string_agg(lower(g.privilege_type), ', ' order by g.privilege_type collate "C"),
+    string_agg(lower(g.privilege_type collate "C"), ', ' order by g.privilege_type collate "C"),
     case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
   )
   from pg_class as c
@@ -233,7 +233,7 @@ begin
   union all
   select format(
     'grant %s (%s) to %s',
-    lower(g.privilege_type),
+    lower(g.privilege_type collate "C"),
     string_agg(quote_ident(a.attname), ', ' order by a.attname collate "C"),
     case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
   )

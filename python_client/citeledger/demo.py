@@ -575,7 +575,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from rich.console import Console
     except ImportError:
-        print("The demo needs its extra: pip install 'citeledger[demo]'", file=sys.stderr)
+        print(
+            "The demo needs its extra: in the folder of citeledger, pip install '.[demo]'",
+            file=sys.stderr,
+        )
         return 1
     # A character that the output cannot show must not end the demo.
     for stream in (sys.stdout, sys.stderr):

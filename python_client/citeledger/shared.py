@@ -133,8 +133,8 @@ def not_installed() -> SchemaVersionError:
     return SchemaVersionError(
         "citeledger is not installed in this database",
         detail="There is no function citeledger.version().",
-        hint="Deploy it with Sqitch, or run sql/citeledger.sql, in the database that the "
-        "connection is for.",
+        hint="Deploy it with Sqitch, with `citeledger deploy`, or by running sql/citeledger.sql, "
+        "in the database that the connection is for.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,7 @@ def test_the_counts_for_people(run: Run, file: Path) -> None:
     assert ran.code == Exit.NO
     assert "works              3" in ran.out
     assert "skipped            5" in ran.out
+    assert re.search(r"^unusable +\d+ references without a usable DOI$", ran.out, re.MULTILINE)
 
 
 def test_without_create_only_documents_that_are_there(
@@ -159,6 +161,28 @@ def test_a_file_that_breaks_off_leaves_what_came_before(
     assert "no JSON from here on" in ran.err
     assert run("crossref", packed).code == Exit.NO
     assert len(documents(su)) >= 2
+
+
+def test_one_line_that_breaks_off_packed_leaves_what_came_before(
+    run: Run, su: Superuser, tmp_path: Path
+) -> None:
+    packed = tmp_path / "works.json.gz"
+    works = [{"DOI": f"10.1000/{n}"} for n in range(3)]
+    packed.write_bytes(gzip.compress(json.dumps(works).encode())[:-8])
+    ran = run("crossref", packed, "--json")
+    assert (ran.code, ran.json["works"], ran.json["skipped_count"]) == (Exit.NO, 3, 1)
+    assert ran.err == (
+        "citeledger: skipped: record 4: the file is not whole: its gzip data break off\n"
+    )
+    assert len(documents(su)) == 3
+
+
+@pytest.mark.parametrize("data", [b"", gzip.compress(b"")])
+def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "empty.txt"
+    path.write_bytes(data)
+    ran = run("crossref", path)
+    assert (ran.code, ran.err) == (Exit.NO, f"citeledger: error: {path} is empty\n")
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", bytes(range(256)), b"\x1f\x8b\x08"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ def as_deployer(server: Server, name: str, *arguments: str) -> Ran:
 def test_it_installs_what_psql_installs(server: Server, empty: str) -> None:
     ran = as_deployer(server, empty, "status")
     assert (ran.code, "not installed" in ran.out) == (Exit.NO, True)
+    assert re.search(r"^next +citeledger deploy$", ran.out, re.MULTILINE)
     ran = as_deployer(server, empty, "deploy")
     assert (ran.code, ran.out) == (Exit.DONE, f"citeledger {__version__}: installed.\n")
     with server.database() as other:
@@ -125,7 +127,8 @@ def test_a_schema_of_somebody_else(server: Server, empty: str) -> None:
         deployer.execute("create schema citeledger")
     ran = as_deployer(server, empty, "deploy")
     assert (ran.code, "not of this package" in ran.err) == (Exit.REFUSED, True)
-    assert as_deployer(server, empty, "status").code == Exit.NO
+    ran = as_deployer(server, empty, "status")
+    assert (ran.code, "next" in ran.out) == (Exit.NO, False)
 
 
 OLD, NEWER = "0.0.9", "0.9.0"
@@ -157,12 +160,16 @@ def test_another_version_is_left_alone_and_the_way_is_told(
     assert (ran.code, ran.json["client_knows_schema"]) == (Exit.NO, False)
     ran = as_deployer(server, older, "deploy")
     assert (ran.code, "has no upgrade from there" in ran.err) == (Exit.NO, True)
+    assert "next" not in as_deployer(server, older, "status").out
     assert OLD in ran.err
     ran = as_deployer(server, older, "deploy", "--upgrade")
     assert ran.code == Exit.REFUSED
     monkeypatch.setattr(deployment, "upgrade_scripts", lambda: {(OLD, __version__): "select 1/0"})
     ran = as_deployer(server, older, "deploy")
     assert (ran.code, "citeledger deploy --upgrade" in ran.err) == (Exit.NO, True)
+    ran = as_deployer(server, older, "status")
+    assert re.search(r"^known to this client +no$", ran.out, re.MULTILINE)
+    assert re.search(r"^next +citeledger deploy --upgrade$", ran.out, re.MULTILINE)
     assert schema_dump(server, older) == before
 
 

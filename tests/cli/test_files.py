@@ -120,7 +120,7 @@ def refusal(path: Path) -> str:
         ("a.txt", b"nul\0inside", "NUL byte at position 3"),
         ("a.txt", b"\xed\xa0\x80", "UTF-8"),
         ("a.pdf", b"Dear Sir", "not a PDF"),
-        ("a.pdf", b"%PDF-1.7\nnothing more", "cannot be read as a PDF"),
+        ("a.pdf", b"%PDF-1.7\nnothing more", "is damaged or cut off and cannot be read as a PDF"),
         ("a.txt", b"%PDF-1.7\n" + b"\0" * 5000, "cannot be read as a PDF"),
     ],
 )
@@ -128,6 +128,12 @@ def test_what_cannot_go_in(tmp_path: Path, name: str, data: bytes, why: str) -> 
     path = tmp_path / name
     path.write_bytes(data)
     assert why in refusal(path)
+
+
+def test_only_a_pdf_is_advised_to_go_through_ocr(tmp_path: Path) -> None:
+    blank = tmp_path / "blank.txt"
+    blank.write_text(" \n")
+    assert refusal(blank) == "has no text on its page"
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
@@ -211,7 +217,7 @@ def test_whatever_pypdf_raises_is_one_line(tmp_path: Path, monkeypatch: pytest.M
         raise RecursionError("deep\ndown")
 
     monkeypatch.setattr("pypdf.PageObject.extract_text", fall)
-    assert refusal(path) == "cannot be read as a PDF (RecursionError)"
+    assert refusal(path) == "is damaged or cut off and cannot be read as a PDF (RecursionError)"
 
 
 def test_memory_grows_with_the_text_and_not_faster() -> None:

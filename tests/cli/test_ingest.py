@@ -273,6 +273,7 @@ def test_a_walled_matter_is_there_for_its_members_only(
     world.member(world.project(matter_number="walled"), person)
     ran = run("ingest", lease, "--matter", "walled")
     assert (ran.code, "matter not found" in ran.err) == (Exit.REFUSED, True)
+    assert ran.err.endswith("A matter is made by inserting into citeledger.projects.\n")
     assert run("ingest", lease, "--matter", "walled", "--user", person).code == Exit.DONE
 
 

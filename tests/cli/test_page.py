@@ -6,12 +6,16 @@ import re
 import shlex
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.pages import named
 
 from .conftest import Run
+
+if TYPE_CHECKING:
+    from conftest import Database
 
 PAGE = "docs/cli.md"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -35,6 +39,20 @@ def play(run: Run, name: str, document_id: str = "") -> list[tuple[int, str]]:
         found = _ID.search(ran.out)
         document_id = document_id or (found.group() if found else "")
     return done
+
+
+def test_a_firm_and_a_matter_are_made(run: Run, db: Database, tmp_path: Path) -> None:
+    session = named(PAGE, "firm").text + named(PAGE, "matter").text
+    done = db.server.psql(
+        "-q", "-v", "ON_ERROR_STOP=1", user="t_admin", dbname=db.name, stdin=session
+    )
+    assert done.returncode == 0, done.stderr
+    firm = _ID.search(done.stdout)
+    assert firm is not None
+    lease = tmp_path / "lease.txt"
+    lease.write_text(named(PAGE, "lease").text)
+    ran = run("ingest", lease, "--matter", "2026-0147", CITELEDGER_FIRM_ID=firm.group())
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_the_tour(run: Run, matter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_cite(db: Database, records: Records) -> None:
     assert ran.json["span"]["quote"] == QUOTE.upper()
     ran = cite(db, records, *where, "--start", 3, QUOTE)
     assert (ran.code, "char_end" in ran.err) == (Exit.REFUSED, True)
-    assert cite(db, records, "--page", 0, *where[:4], QUOTE).code == Exit.REFUSED
+    assert cite(db, records, "--page", 0, *where[:4], QUOTE).code == Exit.USAGE
     assert cite(db, records, *where, "--", "-1").code == Exit.NO
 
 

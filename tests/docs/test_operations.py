@@ -379,12 +379,7 @@ def assert_whole(server: Server, dbname: str, rows: list[int]) -> None:
 
 def test_restore_beside_the_original(dumped: Dumped) -> None:
     with dumped.server.database() as restored:
-        checked(
-            program(
-                dumped.server, "pg_restore", "-U", DEPLOYER,
-                "--exit-on-error", "--single-transaction", "-d", restored, str(dumped.file),
-            )
-        )  # fmt: skip
+        dumped.server.restore(restored, "--single-transaction", str(dumped.file))
         assert_whole(dumped.server, restored, dumped.rows)
 
 
@@ -394,12 +389,7 @@ def test_restore_into_a_fresh_cluster(dumped: Dumped, cluster: Server) -> None:
     roles = str(REPOSITORY / "deploy" / "tenancy" / "roles.sql")
     with cluster.database() as restored:
         checked(cluster.psql("-f", roles, user=DEPLOYER, dbname=restored))
-        checked(
-            program(
-                cluster, "pg_restore", "-U", DEPLOYER,
-                "--exit-on-error", "--single-transaction", "-d", restored, str(dumped.file),
-            )
-        )  # fmt: skip
+        cluster.restore(restored, "--single-transaction", str(dumped.file))
         assert_whole(cluster, restored, dumped.rows)
         with cluster.connect(dbname=restored, autocommit=True) as superuser:
             superuser.execute(f"reindex database {restored}")

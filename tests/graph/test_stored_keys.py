@@ -92,7 +92,7 @@ def test_dump_restore_and_reindex(db: Database, graph: Graph, tmp_path: Path) ->
 
     run("pg_dump", "--format=custom", f"--file={file}", dbname=db.name)
     with server.database() as copy:
-        run("pg_restore", "--exit-on-error", f"--dbname={copy}", str(file), dbname=copy)
+        server.restore(copy, str(file), user="postgres")
         with server.connect(dbname=copy, autocommit=True) as connection:
             assert connection.execute(KEYS).fetchall() == before
             connection.execute("reindex schema citeledger")

@@ -2,73 +2,194 @@
 
 from __future__ import annotations
 
-from support.deploy import REPOSITORY, checked, deploy_with_psql, deploy_with_sqitch, sqitch
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.deploy import REPOSITORY, checked, deploy_with_psql, sqitch
 from support.dump import is_empty, schema_dump
+from support.filled import contents, fill
+from support.plan import planned
 from support.server import DEPLOYER, Server
 
-from .test_plan import NAMES
+from .steps import Step, steps
+
+if TYPE_CHECKING:
+    from conftest import Database
+
+SCRIPTS = [change.script for change in planned()]
+
+# What else may live in the database: it stays, with its data, whatever happens beside it.
+NEIGHBOUR = """
+create schema house;
+create table house.keys (id integer primary key, note text not null);
+comment on table house.keys is 'Not ours.';
+alter table house.keys enable row level security;
+create policy keys_of_all on house.keys using (true);
+grant select on house.keys to public;
+insert into house.keys select i, 'key ' || i from generate_series(1, 3) as i;
+"""
 
 
-def test_the_whole_plan(server: Server) -> None:
-    with server.database() as dbname:
-        deploy_with_sqitch(server, dbname)
-        checked(sqitch(server, dbname, "verify"))
-        first = schema_dump(server, dbname)
-        checked(sqitch(server, dbname, "revert", "-y"))
-        assert is_empty(schema_dump(server, dbname)), schema_dump(server, dbname)
-        deploy_with_sqitch(server, dbname)
-        assert schema_dump(server, dbname) == first
+def assert_reversible(deployed: list[Step], reverted: list[Step], before: str) -> None:
+    """Each revert leads back to the schema as it was before its change."""
+    assert [step.script for step in reverted] == [step.script for step in reversed(deployed)]
+    schemas = [before, *(step.schema for step in deployed)]
+    for position, step in enumerate(reverted, start=1):
+        earlier = schemas[len(deployed) - position]
+        assert step.schema == earlier, f"{step.script} leaves something behind"
 
 
 def test_change_by_change(server: Server) -> None:
-    """Each change, deployed on what comes before it, is undone whole by its own revert."""
+    """Each change is verified, undone whole by its own revert, and the same when deployed again."""
     with server.database() as dbname:
         before = schema_dump(server, dbname)
-        for position, name in enumerate(NAMES):
-            back = ["--to-change", NAMES[position - 1]] if position else []
-            checked(sqitch(server, dbname, "deploy", "--verify", "--to-change", name))
-            deployed = schema_dump(server, dbname)
-            checked(sqitch(server, dbname, "revert", "-y", *back))
-            assert schema_dump(server, dbname) == before, f"{name} leaves something behind"
-            checked(sqitch(server, dbname, "deploy", "--verify", "--to-change", name))
-            # Were it not the same again, the next change's revert would not lead back to it.
-            before = deployed
-        assert schema_dump(server, dbname) == before
+        deployed, done = steps(server, dbname, "deploy", "--verify")
+        checked(done)
+        assert [step.script for step in deployed] == SCRIPTS
+        assert deployed[-1].schema == schema_dump(server, dbname)
+        reverted, done = steps(server, dbname, "revert", "-y")
+        checked(done)
+        assert_reversible(deployed, reverted, before)
+        checked(sqitch(server, dbname, "deploy", "--verify"))
+        assert schema_dump(server, dbname) == deployed[-1].schema
 
 
-def test_with_data_in_it(server: Server) -> None:
+EXAMPLE_PLAN = """\
+%syntax-version=1.0.0
+%project=example
+
+a/one 2026-01-01T00:00:00Z t <t@example.invalid> # n
+a/two [a/one] 2026-01-01T00:00:01Z t <t@example.invalid> # n
+@v0.1.0 2026-01-01T00:00:02Z t <t@example.invalid> # n
+
+a/one [a/one@v0.1.0] 2026-01-01T00:00:03Z t <t@example.invalid> # n
+"""
+ONE = "create or replace function public.one() returns int language sql return {};\n"
+EXAMPLE = {
+    "deploy/a/one@v0.1.0": ONE.format(1),
+    "revert/a/one@v0.1.0": "drop function public.one();\n",
+    "deploy/a/two": "create table public.two (id int);\n",
+    "revert/a/two": "drop table public.two;\n",
+    "deploy/a/one": ONE.format(2),
+    "revert/a/one": ONE.format(1),
+}
+
+
+def example(directory: Path, scripts: dict[str, str]) -> Path:
+    """Write a small project, in which one change is reworked after a tag."""
+    for name, text in scripts.items():
+        file = directory / f"{name}.sql"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"begin;\n{text}commit;\n", encoding="utf-8")
+    (directory / "sqitch.plan").write_text(EXAMPLE_PLAN, encoding="utf-8")
+    (directory / "sqitch.conf").write_text("[core]\n\tengine = pg\n", encoding="utf-8")
+    return directory
+
+
+def example_steps(server: Server, directory: Path) -> tuple[list[Step], list[Step], str]:
     with server.database() as dbname:
-        deploy_with_sqitch(server, dbname)
+        before = schema_dump(server, dbname)
+        deployed, done = steps(server, dbname, "deploy", directory=directory)
+        checked(done)
+        reverted, done = steps(server, dbname, "revert", "-y", directory=directory)
+        checked(done)
+    return deployed, reverted, before
+
+
+def test_a_reworked_change_is_a_step_of_its_own(server: Server, tmp_path: Path) -> None:
+    deployed, reverted, before = example_steps(server, example(tmp_path, EXAMPLE))
+    assert [step.script for step in deployed] == ["a/one@v0.1.0", "a/two", "a/one"]
+    assert_reversible(deployed, reverted, before)
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("a/one", "select 1;\n"),
+        ("a/two", "alter table public.two rename to three;\n"),
+        ("a/one@v0.1.0", "revoke all on function public.one() from public;\n"),
+    ],
+)
+def test_a_revert_that_leaves_something_is_named(
+    server: Server, tmp_path: Path, script: str, text: str
+) -> None:
+    scripts = EXAMPLE | {f"revert/{script}": text}
+    deployed, reverted, before = example_steps(server, example(tmp_path, scripts))
+    with pytest.raises(AssertionError, match=f"{script} leaves something behind"):
+        assert_reversible(deployed, reverted, before)
+
+
+@contextmanager
+def with_a_neighbour(server: Server) -> Iterator[str]:
+    """Give a database that is somebody's already."""
+    with server.database() as dbname:
+        checked(server.psql("-q", stdin=NEIGHBOUR, user=DEPLOYER, dbname=dbname))
+        yield dbname
+
+
+def neighbours_data(server: Server, dbname: str) -> list[tuple[int, str]]:
+    with server.connect(dbname=dbname) as connection:
+        return connection.execute("select id, note from house.keys order by id").fetchall()
+
+
+def test_with_data_in_every_table(server: Server) -> None:
+    """All of it goes; what the neighbour has stays; and it can be deployed and filled again."""
+    with with_a_neighbour(server) as dbname:
+        empty = schema_dump(server, dbname)
+        keys = neighbours_data(server, dbname)
+        deploy_without_verify(server, dbname)
         first = schema_dump(server, dbname)
-        with server.connect(dbname=dbname) as connection:
-            connection.execute(
-                """
-                with firm as (insert into citeledger.firms (name) values ('F') returning id),
-                chat as (
-                  insert into citeledger.chats (firm_id) select f.id from firm as f
-                  returning firm_id, id
-                )
-                insert into citeledger.messages (firm_id, chat_id, role, finalized_at)
-                select c.firm_id, c.id, 'assistant', now() from chat as c
-                """
-            )
+        fill_every_table(server, dbname)
+        checked(sqitch(server, dbname, "verify"))
         checked(sqitch(server, dbname, "revert", "-y"))
-        assert is_empty(schema_dump(server, dbname))
-        deploy_with_sqitch(server, dbname)
+        assert schema_dump(server, dbname) == empty
+        assert neighbours_data(server, dbname) == keys
+        deploy_without_verify(server, dbname)
         assert schema_dump(server, dbname) == first
+        fill_every_table(server, dbname)
+        assert neighbours_data(server, dbname) == keys
 
 
-def test_the_single_file_is_the_same_schema(server: Server) -> None:
-    with server.database() as by_sqitch, server.database() as by_psql:
-        deploy_with_sqitch(server, by_sqitch)
-        deploy_with_psql(server, by_psql)
-        assert schema_dump(server, by_psql) == schema_dump(server, by_sqitch)
+def deploy_without_verify(server: Server, dbname: str) -> None:
+    checked(sqitch(server, dbname, "deploy", "--no-verify"))
 
-        file = str(REPOSITORY / "sql" / "uninstall.sql")
-        checked(server.psql("-q", "-1", "-f", file, user=DEPLOYER, dbname=by_psql))
-        assert is_empty(schema_dump(server, by_psql))
-        deploy_with_psql(server, by_psql)
-        assert schema_dump(server, by_psql) == schema_dump(server, by_sqitch)
+
+def fill_every_table(server: Server, dbname: str) -> None:
+    with server.connect(dbname=dbname, autocommit=True) as superuser:
+        fill(superuser)
+    rows = contents(server.dsn(dbname=dbname))
+    assert len(rows) > 20
+    assert not [table for table, found in rows.items() if not found], "no row there"
+
+
+def uninstall(server: Server, dbname: str) -> None:
+    file = str(REPOSITORY / "sql" / "uninstall.sql")
+    checked(server.psql("-q", "-1", "-f", file, user=DEPLOYER, dbname=dbname))
+
+
+def test_the_single_file_is_the_same_schema(server: Server, deployed: Database) -> None:
+    with server.database() as dbname:
+        for _ in range(2):
+            deploy_with_psql(server, dbname)
+            assert schema_dump(server, dbname) == schema_dump(server, deployed.name)
+            uninstall(server, dbname)
+            assert is_empty(schema_dump(server, dbname))
+
+
+def test_the_single_file_with_data_in_every_table(server: Server) -> None:
+    with with_a_neighbour(server) as dbname:
+        empty = schema_dump(server, dbname)
+        keys = neighbours_data(server, dbname)
+        for _ in range(2):
+            deploy_with_psql(server, dbname)
+            fill_every_table(server, dbname)
+            uninstall(server, dbname)
+            assert schema_dump(server, dbname) == empty
+            assert neighbours_data(server, dbname) == keys
 
 
 def test_the_single_file_needs_one_transaction(server: Server) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.deploy import checked, deploy_with_psql, sqitch
+from support.deploy import REPOSITORY, checked, deploy_with_psql, sqitch
 from support.dump import is_empty, schema_dump
+from support.filled import contents, fill, problems
+from support.plan import verify_with_psql
 from support.server import DEPLOYER, Server, running_server
 
 OURS = ("citeledger_admin", "citeledger_app", "citeledger_owner", "citeledger_reader")
@@ -37,28 +41,53 @@ def roles(server: Server) -> list[str]:
     ]
 
 
+def uninstall(server: Server, dbname: str, user: str = DEPLOYER) -> str:
+    """Take the schema away with the one file; return what it said."""
+    file = str(REPOSITORY / "sql" / "uninstall.sql")
+    done = checked(server.psql("-q", "-1", "-f", file, user=user, dbname=dbname))
+    return done.stdout + done.stderr
+
+
 def run(server: Server, statement: str) -> None:
     with server.connect(autocommit=True) as superuser:
         superuser.execute(statement)
 
 
+def all_roles(server: Server) -> str:
+    """Return every role of the cluster, with attributes, comments and members."""
+    done = subprocess.run(
+        [str(server.bin_dir / "pg_dumpall"), "--roles-only"],
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        env=server.environment(),
+    )
+    return re.sub(r"^\\(un)?restrict .*\n", "", done.stdout, flags=re.MULTILINE)
+
+
 def test_one_database_and_back(cluster: Server) -> None:
     """The deployer is no superuser; a revert takes the roles along that nothing uses."""
+    before = all_roles(cluster)
     with cluster.database() as one:
         checked(sqitch(cluster, one, "deploy", "--verify"))
         assert roles(cluster) == list(OURS)
+        first = all_roles(cluster)
         checked(sqitch(cluster, one, "revert", "-y"))
-        assert roles(cluster) == []
-        checked(sqitch(cluster, one, "deploy", "--verify"))
-        checked(sqitch(cluster, one, "verify"))
+        assert all_roles(cluster) == before
+        deploy_with_psql(cluster, one)
+        assert all_roles(cluster) == first
+        uninstall(cluster, one)
+        assert all_roles(cluster) == before
 
 
 def test_two_databases_of_one_cluster(cluster: Server) -> None:
     """Reverting one leaves the other whole, and says why the roles stay."""
     with cluster.database() as one, cluster.database() as two:
-        checked(sqitch(cluster, one, "deploy", "--verify"))
-        checked(sqitch(cluster, two, "deploy", "--verify"))
-        whole = schema_dump(cluster, two)
+        checked(sqitch(cluster, one, "deploy", "--no-verify"))
+        checked(sqitch(cluster, two, "deploy", "--no-verify"))
+        with cluster.connect(dbname=two, autocommit=True) as superuser:
+            fill(superuser)
+        whole, rows = schema_dump(cluster, two), contents(cluster.dsn(dbname=two))
         done = checked(sqitch(cluster, one, "revert", "-y"))
         for role in OURS:
             assert f"role {role} stays: objects in this cluster depend on it" in (
@@ -66,7 +95,10 @@ def test_two_databases_of_one_cluster(cluster: Server) -> None:
             )
         assert is_empty(schema_dump(cluster, one))
         assert schema_dump(cluster, two) == whole
-        checked(sqitch(cluster, two, "verify"))
+        assert contents(cluster.dsn(dbname=two)) == rows
+        with cluster.connect(dbname=two, autocommit=True) as superuser:
+            assert problems(superuser) == []
+        verify_with_psql(cluster, two)
         checked(sqitch(cluster, two, "revert", "-y"))
         assert roles(cluster) == []
 
@@ -74,14 +106,13 @@ def test_two_databases_of_one_cluster(cluster: Server) -> None:
 def test_a_role_with_other_members_stays(cluster: Server) -> None:
     run(cluster, "create role somebody login")
     with cluster.database() as one:
-        checked(sqitch(cluster, one, "deploy", "--verify"))
+        deploy_with_psql(cluster, one)
         run(cluster, "grant citeledger_reader to somebody")
-        done = checked(sqitch(cluster, one, "revert", "-y"))
-        assert "role citeledger_reader stays: other roles are members of it" in (
-            done.stdout + done.stderr
-        )
+        said = uninstall(cluster, one)
+        assert "role citeledger_reader stays: other roles are members of it" in said
         assert roles(cluster) == ["citeledger_reader"]
-        checked(sqitch(cluster, one, "deploy", "--verify"))
+        deploy_with_psql(cluster, one)
+        verify_with_psql(cluster, one)
 
 
 def precreate(server: Server) -> None:
@@ -102,9 +133,9 @@ def test_roles_made_by_an_administrator_before(cluster: Server) -> None:
         assert is_empty(schema_dump(cluster, one))
 
         run(cluster, "grant citeledger_owner to deployer")
-        checked(sqitch(cluster, one, "deploy", "--verify"))
-        done = checked(sqitch(cluster, one, "revert", "-y"))
-        assert "role citeledger_owner stays" in done.stdout + done.stderr
+        deploy_with_psql(cluster, one)
+        verify_with_psql(cluster, one)
+        assert "role citeledger_owner stays" in uninstall(cluster, one)
         assert is_empty(schema_dump(cluster, one))
 
 
@@ -112,19 +143,18 @@ def test_a_second_deployer_of_the_same_cluster(cluster: Server) -> None:
     """Since PostgreSQL 16 CREATEROLE reaches only roles that one administers."""
     run(cluster, "create role other login nosuperuser createrole nobypassrls")
     with cluster.database() as one, cluster.database(owner="other") as two:
-        checked(sqitch(cluster, one, "deploy", "--verify"))
-        done = sqitch(cluster, two, "deploy", "--verify", user="other")
-        if cluster.major < 16:
-            checked(done)
-        else:
+        deploy_with_psql(cluster, one)
+        if cluster.major >= 16:
+            done = sqitch(cluster, two, "deploy", "--verify", user="other")
             assert done.returncode != 0
             assert "the deployer cannot become citeledger_owner" in done.stdout + done.stderr
             run(cluster, "grant citeledger_owner to other")
-            checked(sqitch(cluster, two, "deploy", "--verify", user="other"))
-        checked(sqitch(cluster, two, "verify", user="other"))
-        checked(sqitch(cluster, one, "revert", "-y"))
-        checked(sqitch(cluster, two, "verify", user="other"))
-        checked(sqitch(cluster, two, "revert", "-y", user="other"))
+        deploy_with_psql(cluster, two, user="other")
+        verify_with_psql(cluster, two, user="other")
+        uninstall(cluster, one)
+        verify_with_psql(cluster, two, user="other")
+        uninstall(cluster, two, user="other")
+        assert is_empty(schema_dump(cluster, two))
 
 
 @pytest.mark.parametrize("attribute", ["superuser", "bypassrls", "login"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from support.deploy import checked, sqitch
+from support.deploy import REPOSITORY, checked, sqitch
+from support.server import DEPLOYER
 
 if TYPE_CHECKING:
     from conftest import Database
@@ -215,12 +217,11 @@ def test_tampering_is_noticed(
     db: Database, su: psycopg.Connection[Any], tampering: str, change: str
 ) -> None:
     su.execute(tampering)
-    # The script of that change alone; a plain verify runs them all.
-    done = sqitch(db.server, db.name, "verify", "--from-change", change, "--to-change", change)
-    assert done.returncode != 0, "sqitch verify did not notice"
-    failed = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR:" in line]
-    assert failed, done.stdout + done.stderr
-    assert any(f"verify/{change}.sql" in line for line in failed), failed
+    # The script of that change alone, as Sqitch runs it; a plain verify runs them all.
+    script = REPOSITORY / "verify" / f"{change}.sql"
+    done = db.server.psql("-q", "-f", str(script), user=DEPLOYER, dbname=db.name)
+    assert done.returncode != 0, "verify did not notice"
+    assert re.search(rf"verify/{change}\.sql:\d+: ERROR:", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,8 @@ def test_without_its_extra_the_command_says_what_to_install(bare: Environment) -
         done = bare.run("citeledger", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
-            "citeledger: the command line needs an extra: pip install 'citeledger[cli]'\n"
+            "citeledger: the command line needs the extra cli: in the folder of citeledger, run "
+            "pip install '.[cli]'\n"
         )
 
 
@@ -156,7 +157,7 @@ def test_the_command_works_from_the_wheel(full: Environment) -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (3, 1)
     done = full.run("citeledger", "serve", "--demo")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("pip install 'citeledger[http]'\n")
+    assert done.stderr.endswith("pip install '.[http]'\n")
     done = checked(
         full.python(
             "from citeledger.cli import deployment\n"

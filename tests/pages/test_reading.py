@@ -77,6 +77,7 @@ def test_every_document_is_checked_when_asked_for(room: Reading, library: Librar
         "page gone": "page_missing",
         "unanchored": "not_anchored",
         "absent": "quote_absent",
+        "never held": "quote_absent",
     }
     unchecked = {n for n, v in found.items() if not v.checked}
     assert unchecked == {"case law", "tool", "bad link 0", "bad link 1", "bad link 2"}
@@ -85,7 +86,8 @@ def test_every_document_is_checked_when_asked_for(room: Reading, library: Librar
     for name in ("privileged", "deleted", "in a walled matter"):
         assert found[name].document_title is None
     counts = chat.live_counts
-    assert (counts.hold, counts.drifted, counts.uncheckable) == (8, 6, len(nothing))
+    assert (counts.hold, counts.drifted, counts.never_held) == (8, 6, 1)
+    assert (counts.uncheckable, counts.total) == (len(nothing), 15 + len(nothing))
 
 
 @pytest.mark.parametrize(

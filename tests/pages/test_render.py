@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from citeledger.pages import words
 from citeledger.pages.render import share, style_sheet, web_link, when
+from citeledger.pages.views import LiveCounts
 from citeledger.pages.words import reason_words, status_words, tier_badge, verdict_badge
 
 GOOD = ["https://a.example/x?y=1#z", "http://a.example:8080/", "HTTPS://A.EXAMPLE/"]
@@ -75,3 +77,17 @@ def test_the_style_sheet_fetches_nothing() -> None:
     assert "url(" not in css
     assert "@import" not in css
     assert "</" not in css
+
+
+def test_one_and_several_are_told_apart() -> None:
+    assert words.not_holding_words(LiveCounts(1, 0, 0, 0)) == []
+    assert words.not_holding_words(LiveCounts(0, 1, 1, 1)) == [
+        "1 needs re-verification",
+        "1 was not verified before and is not found now",
+        "1 cannot be checked",
+    ]
+    assert words.not_holding_words(LiveCounts(0, 2, 2, 2)) == [
+        "2 need re-verification",
+        "2 were not verified before and are not found now",
+        "2 cannot be checked",
+    ]

@@ -85,8 +85,38 @@ def test_it_tells_what_held_and_what_did_not(page: str, library: Library) -> Non
     assert "The quote is withheld" in entry("privileged")
     for name in ("case law", "tool"):
         assert "Verified now" not in entry(name)
-    assert "8 of 21 quotes hold; 6 need re-verification; 7 cannot be checked" in page
+    never = entry("never held")
+    assert "Still not found" in never
+    assert "they were not verified when the turn was recorded either." in never
+    assert "<code>quote_absent</code>" in never
+    assert "re-verification" not in never
+    assert (
+        "8 of 22 quotes hold; 6 need re-verification; "
+        "1 was not verified before and is not found now; 7 cannot be checked"
+    ) in page
     assert page.count("No cited assertions") == 2  # in the list of turns, and at the turn
+
+
+def test_the_legend_has_the_signs_of_the_ledger_and_of_the_checks(page: str) -> None:
+    start = page.index('class="legend"')
+    legend = page[start : page.index("</aside>", start)]
+    for sign in (
+        "Verbatim", "Near-verbatim", "Supported", "Failed", "Provenance", "Verified now",
+        "Needs re-verification", "Still not found", "Cannot be checked",
+    ):  # fmt: skip
+        assert f"<span>{sign}</span>" in legend
+    assert "the quoted words stood in the source when this was recorded" in legend
+
+
+def test_the_command_counts_each_kind(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.html"
+    assert run(["report", str(library.chat), "-o", str(file)]) == 0
+    assert capsys.readouterr().out == (
+        f"{file}: 3 turns; of 22 quotes 8 hold, 6 need re-verification, "
+        "1 was not verified before and is not found now, 7 cannot be checked\n"
+    )
 
 
 def test_the_links_lead_to_a_reading_room(library: Library, tmp_path: Path) -> None:
@@ -134,7 +164,7 @@ def test_it_goes_out_as_json(
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["nope"], 4), (["01234567-89ab-cdef-0123-456789abcdef"], 4)],
+    [(["nope"], 2), (["01234567-89ab-cdef-0123-456789abcdef"], 4)],
 )
 def test_a_chat_that_is_not_there_leaves_the_old_report(
     arguments: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

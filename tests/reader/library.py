@@ -112,6 +112,9 @@ class Library:
         rows["judged"] = world.citation(
             turn, "paraphrase_judge", **quote(book, 1, 0, "Lease"), verification_confidence=0.96
         )
+        rows["never held"] = world.citation(
+            turn, "failed", **quote(book, 2, 0, "These words never stood.")
+        )
         rows["case law"] = world.caselaw(turn, "failed", source_text=HOSTILE)
         rows["tool"] = world.tool(
             turn, label=HOSTILE, subtitle=HOSTILE, url="https://search.example/?q=a&b=<i>"

@@ -94,6 +94,14 @@ def test_the_marked_quote_is_the_quote(room: Room, library: Library) -> None:
     assert html.count(" autofocus") == 1
 
 
+def test_what_never_held_is_not_called_drifted(room: Room, library: Library) -> None:
+    text = room.text(library.path("never held"))
+    assert text.count("Still not found") == 3  # the label, the badge, and at the named block
+    assert "they were not verified when the turn was recorded either." in text
+    assert "re-verification" not in text
+    assert "<mark" not in text
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [

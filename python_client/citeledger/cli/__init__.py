@@ -13,7 +13,8 @@ def main() -> int:
     """Run the command line, or say what to install for it."""
     if any(find_spec(name) is None for name in _NEEDED):
         print(
-            "citeledger: the command line needs an extra: pip install 'citeledger[cli]'",
+            "citeledger: the command line needs the extra cli: in the folder of citeledger, run "
+            "pip install '.[cli]'",
             file=sys.stderr,
         )
         return 2

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .connection import Access, DatabaseUrl, Firm, Permissions, User, acting
+from .ids import given_id
 from .output import AsJson, print_facts, print_json, print_line, print_table
 
 
@@ -24,8 +25,9 @@ def citations(
 
         citeledger citations 01234567-89ab-cdef-0123-456789abcdef
     """
+    document_id = given_id("DOCUMENT", document)
     with acting(Access(database_url, firm, user, permission)) as bound:
-        found = bound.get_citations(document)
+        found = bound.get_citations(document_id)
     if as_json:
         print_json(found)
         return

@@ -14,6 +14,7 @@ from citeledger.rows import CiteError
 
 from .connection import Access, DatabaseUrl, Firm, Permissions, User, acting
 from .exits import CommandError, Exit
+from .ids import given_id
 from .matters import Matter, matter_id
 from .output import AsJson, print_facts, print_json, print_table
 
@@ -31,7 +32,7 @@ def cite(
         str | None, typer.Option("--document", metavar="ID", help="The document.")
     ] = None,
     page: Annotated[
-        int | None, typer.Option("--page", metavar="N", help="Its page, from 1.")
+        int | None, typer.Option("--page", min=1, metavar="N", help="Its page, from 1.")
     ] = None,
     block: Annotated[
         int | None,
@@ -85,13 +86,16 @@ def cite(
         return
     if quote is None or document is None or page is None:
         raise CommandError("give QUOTE with --document and --page, or --spans FILE")
+    words = sys.stdin.read() if quote == "-" else quote
+    if not words:
+        raise CommandError("QUOTE is empty")
     span = {
-        "document_id": document,
+        "document_id": given_id("--document", document),
         "page_number": page,
         "block_index": block,
         "char_start": start,
         "char_end": end,
-        "quote": sys.stdin.read() if quote == "-" else quote,
+        "quote": words,
     }
     given = {key: value for key, value in span.items() if value is not None}
     with acting(access) as bound:

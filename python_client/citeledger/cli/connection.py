@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from citeledger.client import CiteLedger
 
 from .exits import CommandError, Exit
+from .ids import given_id
 from .secrets import remember
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ class Access:
         chosen = self.firm if firm is None else str(firm)
         if not chosen:
             raise CommandError("for which firm? Give --firm, or set CITELEDGER_FIRM_ID")
+        given_id("--firm (CITELEDGER_FIRM_ID)", chosen)
+        if self.user:
+            given_id("--user (CITELEDGER_USER_ID)", self.user)
         given = (READ,) if self.permissions is None else self.permissions
         return {
             "firm_id": chosen,

@@ -60,8 +60,12 @@ def crossref(
     run = _Run(access, create=create)
     try:
         size = file.stat().st_size
-        with open_works(file) as works, connected(access.database_url) as connection:
-            run.record(CiteLedger(connection), works, batch, one_line(file.name), size)
+        with open_works(file) as works:
+            if works.empty:
+                msg = f"{file} is empty"
+                raise CommandError(msg, code=Exit.NO)
+            with connected(access.database_url) as connection:
+                run.record(CiteLedger(connection), works, batch, one_line(file.name), size)
     except OSError as error:
         msg = f"{file} cannot be read: {error.strerror or error}"
         raise CommandError(msg) from None
@@ -134,7 +138,7 @@ class _Run:
                 ),
                 ("ambiguous", counts.ambiguous or None),
                 ("self-citations", counts.self_citations or None),
-                ("unusable", f"{counts.unusable} references without a DOI"),
+                ("unusable", f"{counts.unusable} references without a usable DOI"),
                 ("skipped", counts.skipped),
             )
         )

@@ -106,6 +106,19 @@ def _deploy(
     )
 
 
+def _next(found: Installation) -> str | None:
+    """Return the command that brings the schema of this release, where deploy would run it."""
+    new = deployment.bundled_version()
+    if found.managed_by in ("sqitch", "unknown"):
+        return None
+    if not found.schema:
+        return "citeledger deploy"
+    if found.version is None or found.version == new:
+        return None
+    known = deployment.upgrade_path(found.version, new, deployment.upgrade_scripts())
+    return "citeledger deploy --upgrade" if known else None
+
+
 def status(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
     """Say which version of the schema is installed, by what, and whether this client knows it.
 
@@ -135,8 +148,9 @@ def status(database_url: DatabaseUrl = None, as_json: AsJson = False) -> None:
                 ("schema", found.version or "not installed"),
                 ("installed by", found.managed_by if found.schema else None),
                 ("client", __version__),
-                ("known to it", ("yes" if known else "no") if found.version else None),
+                ("known to this client", ("yes" if known else "no") if found.version else None),
                 ("server", f"PostgreSQL {found.server_version}"),
+                ("next", _next(found)),
             )
         )
     if not known:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citeledger.arguments import uuid_argument
 from citeledger.client import CiteLedger
 from citeledger.ingest import queries
 
 from .connection import Access, AllFirms, DatabaseUrl, Firm, Permissions, User, connected
 from .exits import CommandError, Exit
 from .firms import chosen_firms
+from .ids import given_id
 from .output import AsJson, print_error, print_facts, print_json, progress
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def finalize(
     if all_firms and not pending:
         raise CommandError("--all-firms goes with --pending")
     access = Access(database_url, firm, user, permission)
-    ids = list(dict.fromkeys(uuid_argument("message", message) for message in messages or ()))
+    ids = list(dict.fromkeys(given_id("MESSAGE", message) for message in messages or ()))
     done = Done()
     with connected(access.database_url) as connection:
         client = CiteLedger(connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from citeledger.errors import NotFound
+from citeledger.errors import NotFound, PermissionDenied
 from citeledger.ingest import queries
 
 from .exits import CommandError
@@ -32,8 +32,19 @@ def chosen_firms(
     client: CiteLedger, access: Access, *, all_firms: bool, default_all: bool
 ) -> list[UUID | str]:
     """Return the firms of a sweep: every one, or the one that the options name."""
-    if all_firms or (default_all and not access.firm):
+    if all_firms:
         return [*client.firm_ids()]
+    if default_all and not access.firm:
+        try:
+            return [*client.firm_ids()]
+        except PermissionDenied as error:
+            raise PermissionDenied(
+                error.message,
+                sqlstate=error.sqlstate,
+                detail=error.detail,
+                hint="Without --firm or CITELEDGER_FIRM_ID every firm is checked, for which the "
+                "login needs citeledger_admin.",
+            ) from error
     if not access.firm:
         raise CommandError(
             "for which firm? Give --firm, set CITELEDGER_FIRM_ID, or give --all-firms"

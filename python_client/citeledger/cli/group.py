@@ -99,7 +99,10 @@ def _usage(error: Any) -> Exit:
     """Report what Typer found wrong with the arguments."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "citeledger"
-    print_error(error.format_message(), hint=f"{path} --help")
+    hint = f"{path} --help"
+    if type(error).__name__ == "NoSuchOption" and path.endswith(" cite"):
+        hint = f"write -- before a quote that begins with a hyphen; {hint}"
+    print_error(error.format_message(), hint=hint)
     return Exit.USAGE
 
 

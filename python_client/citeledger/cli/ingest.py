@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import psycopg
 import typer
 
-from citeledger.arguments import uuid_argument
 from citeledger.client import CiteLedger
 from citeledger.errors import IntegrityError, InvalidArgument
 from citeledger.ingest import UnreadableFileError, pdf, read_file
@@ -21,6 +20,7 @@ from citeledger.ingest.store import Description, Stored, store
 from .connection import Access, DatabaseUrl, Firm, Permissions, User, connected
 from .exits import CommandError, Exit
 from .extras import require_extra
+from .ids import optional_id
 from .matters import Matter, matter_id
 from .output import AsJson, one_line, print_error, print_json, print_line, print_table, progress
 
@@ -106,7 +106,7 @@ def ingest(
         raise CommandError("--title, --doi and --document are for one FILE only")
     access = Access(database_url, firm, user, permission)
     described = Description(title, None if kind is None else kind.value, doi, privileged)
-    document_id = None if document is None else uuid_argument("document", document)
+    document_id = optional_id("--document", document)
     run = _Run(described, document_id)
     with connected(access.database_url) as connection:
         client = CiteLedger(connection)

@@ -13,9 +13,11 @@ import typer
 
 from citeledger.pages import reading, report_html
 from citeledger.pages.render import web_link
+from citeledger.pages.words import not_holding_words, plural
 
 from .connection import Access, DatabaseUrl, Firm, Permissions, User, connected
 from .exits import CommandError
+from .ids import given_id
 from .output import AsJson, print_json, print_line
 
 STDOUT: Final = "-"
@@ -60,12 +62,13 @@ def report(
     """
     if reader_url is not None and web_link(reader_url) is None:
         raise CommandError("--reader-url is no http or https address")
+    chat_id = given_id("CHAT", chat)
     access = Access(database_url, firm, user, permission)
     with (
         connected(access.database_url) as connection,
         reading(connection, **access.identity()) as room,
     ):
-        found = room.chat(chat, check=True)
+        found = room.chat(chat_id, check=True)
     if as_json:
         print_json(found)
         return
@@ -77,9 +80,12 @@ def report(
         return
     write_whole(Path(output), text)
     live = found.live_counts
+    hold = f"{live.hold} {'holds' if live.hold == 1 else 'hold'}"
+    checks = ", ".join((hold, *not_holding_words(live)))
     print_line(
-        f"{output}: {len(found.turns)} turns; of {live.total} quotes {live.hold} hold, "
-        f"{live.drifted} need re-verification, {live.uncheckable} cannot be checked"
+        f"{output}: {plural(len(found.turns), 'turn')}; of {plural(live.total, 'quote')} {checks}"
+        if live.total
+        else f"{output}: {plural(len(found.turns), 'turn')}; no quote of a document to check"
     )
 
 

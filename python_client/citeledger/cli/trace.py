@@ -9,6 +9,7 @@ import typer
 from citeledger.rows import CaselawSource, DocumentSource, ToolSource
 
 from .connection import Access, DatabaseUrl, Firm, Permissions, User, acting
+from .ids import given_id, optional_id
 from .output import AsJson, print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def trace(
         citeledger trace 01234567-89ab-cdef-0123-456789abcdef
         citeledger trace 01234567-89ab-cdef-0123-456789abcdef --json
     """
+    chat_id, message_id = given_id("CHAT", chat), optional_id("--message", message)
     with acting(Access(database_url, firm, user, permission)) as bound:
-        found = bound.ledger_trace(chat, message)
+        found = bound.ledger_trace(chat_id, message_id)
     if as_json:
         print_json(found)
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_LINE: Final = 8 * 2**20
 _DEEPEST: Final = 64
+# Beyond this the parser fails, and far beyond it takes the whole process with it.
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{1001,}")
 _NOTHING_BEHIND: Final = "nothing behind it was read"
 _Event: TypeAlias = tuple[str, Any]
 _BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error)
@@ -39,8 +42,42 @@ class Record:
     reason: str | None = None
 
 
-class _TooDeepError(Exception):
-    """A nesting that no work has."""
+class _TooMuchError(Exception):
+    """What no work has: a nesting too deep, or a number or a text too long."""
+
+
+class _Guarded(io.RawIOBase):
+    """JSON on its way to the parser, which trusts it more than one may.
+
+    Its time grows with the square of a text's length, and a number of very many digits crashes it.
+    """
+
+    def __init__(self, file: io.BufferedReader[Any] | io.BytesIO) -> None:
+        super().__init__()
+        self._file = file
+        self._tail = b""
+        self._refused = False
+        self.silent = 0
+        """How many bytes the parser has taken since it last found anything in them."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b"" if self._refused else self._file.read(len(buffer))
+        if (found := _LONG_NUMBER.search(self._tail + data)) is not None:
+            # What stands before it is given first.
+            self._refused = True
+            data = data[: max(found.start() - len(self._tail), 0)]
+            self._tail = b""
+        if self._refused and not data:
+            raise _TooMuchError("a number in it is too long")
+        self._tail = (self._tail + data)[-1000:]
+        self.silent += len(data)
+        if self.silent > _LONGEST_LINE:
+            raise _TooMuchError("a text in it is too long")
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _Counted(io.RawIOBase):
@@ -61,6 +98,30 @@ class _Counted(io.RawIOBase):
         return len(data)
 
 
+class _Unpacked(io.RawIOBase):
+    """What gzip data hold, up to their end or to where they break off."""
+
+    def __init__(self, packed: io.BufferedReader[Any]) -> None:
+        super().__init__()
+        self._gzip = gzip.GzipFile(fileobj=packed)
+        self.broken = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.broken:
+            return 0
+        try:
+            # read1 gives what is unpacked so far; read would drop it when the data break off.
+            data = self._gzip.read1(len(buffer))
+        except _BROKEN:
+            self.broken = True
+            return 0
+        buffer[: len(data)] = data
+        return len(data)
+
+
 class Works:
     """The records of an open file; ``taken`` of its bytes have been read."""
 
@@ -68,9 +129,21 @@ class Works:
         """Look at how the file begins."""
         self._counted = _Counted(file)
         raw: io.BufferedReader[Any] = io.BufferedReader(self._counted, 1 << 16)
+        self._unpacked: _Unpacked | None = None
         if raw.peek(2)[:2] == _GZIP:
-            raw = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16)
+            self._unpacked = _Unpacked(raw)
+            raw = io.BufferedReader(self._unpacked, 1 << 16)
         self._text = raw
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing in the file at all; asked before anything is read of it."""
+        return not self._text.peek(1) and not self._broken
+
+    @property
+    def _broken(self) -> bool:
+        """Whether reading has come to where the gzip data break off."""
+        return self._unpacked is not None and self._unpacked.broken
 
     @property
     def taken(self) -> int:
@@ -80,19 +153,22 @@ class Works:
     def __iter__(self) -> Iterator[Record]:
         """Give the records; a file that breaks off gives a last one that says so."""
         position = 0
+        reason = None
         try:
             for position, value in enumerate(self._values(), start=1):
                 yield _record(position, value)
-        except _BROKEN:
-            yield Record(position + 1, None, "the file is not whole: its gzip data break off")
-        except _TooDeepError:
-            yield Record(position + 1, None, f"it is nested too deeply; {_NOTHING_BEHIND}")
-        except (ijson.JSONError, UnicodeDecodeError):
-            yield Record(position + 1, None, f"the file is no JSON from here on; {_NOTHING_BEHIND}")
+        except _TooMuchError as error:
+            reason = f"{error}; {_NOTHING_BEHIND}"
+        except (ijson.JSONError, UnicodeDecodeError, ArithmeticError):
+            reason = f"the file is no JSON from here on; {_NOTHING_BEHIND}"
+        if self._broken:
+            reason = "the file is not whole: its gzip data break off"
+        if reason is not None:
+            yield Record(position + 1, None, reason)
 
     def _values(self) -> Iterator[Any]:
         first = self._first_line()
-        if first.strip() and first.rstrip().endswith(b"}") and first.lstrip().startswith(b"{"):
+        if _is_one_object(first):
             yield from self._lines(first)
         else:
             yield from _streamed(io.BufferedReader(_Rejoined(first, self._text)))
@@ -107,6 +183,10 @@ class Works:
             line = line.removeprefix(b"\xef\xbb\xbf")
         return line
 
+    def _is_cut(self, line: bytes) -> bool:
+        """Say whether the data break off in, or right after, this line."""
+        return self._broken and not line.endswith(b"\n")
+
     def _lines(self, first: bytes) -> Iterator[Any]:
         line = first
         while line:
@@ -114,6 +194,9 @@ class Works:
                 while line and not line.endswith(b"\n"):
                     line = self._text.readline(_LONGEST_LINE)
                 yield _Unusable(f"the line is longer than {_LONGEST_LINE} bytes")
+            elif self._is_cut(line):
+                # A stream gives what is whole in it.
+                yield from _streamed(io.BytesIO(line))
             elif line.strip():
                 yield from _of_line(line)
             line = self._text.readline(_LONGEST_LINE)
@@ -142,6 +225,18 @@ class _Rejoined(io.RawIOBase):
 @dataclass(frozen=True, slots=True)
 class _Unusable:
     reason: str
+
+
+def _is_one_object(line: bytes) -> bool:
+    """Say whether a line looks like a whole object, good or bad, and not like part of one."""
+    text = line.strip()
+    return (
+        text.startswith(b"{")
+        and text.endswith(b"}")
+        and len(line) < _LONGEST_LINE
+        and text.count(b"{") == text.count(b"}")
+        and text.count(b"[") == text.count(b"]")
+    )
 
 
 def _record(position: int, value: Any) -> Record:
@@ -180,9 +275,10 @@ def _listed(value: Any) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _streamed(file: io.BufferedReader[Any]) -> Iterator[Any]:
+def _streamed(file: io.BufferedReader[Any] | io.BytesIO) -> Iterator[Any]:
     """Give the works of a list wherever it stands, or the one value that has no list."""
-    events = _shallow(ijson.basic_parse(file, multiple_values=True))
+    guarded = _Guarded(file)
+    events = _shallow(ijson.basic_parse(guarded, multiple_values=True), guarded)
     for event, value in events:
         if event == "start_array":
             yield from _items(events)
@@ -192,14 +288,15 @@ def _streamed(file: io.BufferedReader[Any]) -> Iterator[Any]:
             yield value
 
 
-def _shallow(events: Iterable[_Event]) -> Iterator[_Event]:
+def _shallow(events: Iterable[_Event], guarded: _Guarded) -> Iterator[_Event]:
     """Pass the events on, and stop at a nesting that no work has."""
     depth = 0
     for event, value in events:
+        guarded.silent = 0
         if event.startswith("start_"):
             depth += 1
             if depth > _DEEPEST:
-                raise _TooDeepError
+                raise _TooMuchError("it is nested too deeply")
         elif event.startswith("end_"):
             depth -= 1
         yield event, value

@@ -34,7 +34,8 @@ def read_file(
     if not data:
         msg = "is empty"
         raise UnreadableFileError(msg)
-    if pdf.is_pdf(data):
+    of_pdf = pdf.is_pdf(data)
+    if of_pdf:
         pages, replaced = pdf.pages_of(data, on_page)
     elif path.suffix.lower() == ".pdf":
         msg = "is not a PDF, whatever its name says"
@@ -43,7 +44,8 @@ def read_file(
         pages, replaced = text.pages_of(text.decode(data)), 0
     if not any(page.blocks for page in pages):
         number = f"any of its {len(pages)} pages" if len(pages) > 1 else "its page"
-        msg = f"has no text on {number}; a scan needs OCR first"
+        advice = "; a scan needs OCR first" if of_pdf else ""
+        msg = f"has no text on {number}{advice}"
         raise UnreadableFileError(msg)
     return ReadFile(pages, replaced)
 

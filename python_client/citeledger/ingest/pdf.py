@@ -52,7 +52,7 @@ def pages_of(
             raise
         except Exception as error:
             # pypdf raises whatever a broken file makes it stumble over.
-            msg = f"cannot be read as a PDF ({type(error).__name__})"
+            msg = f"is damaged or cut off and cannot be read as a PDF ({type(error).__name__})"
             raise UnreadableFileError(msg) from error
 
 

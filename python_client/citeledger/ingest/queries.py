@@ -54,7 +54,8 @@ def matter_of(bound: Bound, number: str) -> UUID:
             "matter not found",
             sqlstate=_NOT_FOUND,
             detail="No matter of this number is in the firm of the context, or a wall hides it.",
-            hint="Check --matter, --firm, and --user for a walled matter.",
+            hint="Check --matter, --firm, and --user for a walled matter. A matter is made by "
+            "inserting into citeledger.projects.",
         )
     return UUID(found[0][0])
 

@@ -103,8 +103,12 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "DRIFTED": words.DRIFTED,
+        "NEVER_HELD": words.NEVER_HELD,
         "UNCHECKABLE": words.UNCHECKABLE,
         "VERIFIED": words.VERIFIED,
+        "not_holding_badge": words.not_holding_badge,
+        "not_holding_words": words.not_holding_words,
+        "plural": words.plural,
         "tier_badge": words.tier_badge,
         "verdict_badge": words.verdict_badge,
         "verdict_class": words.verdict_class,

@@ -58,16 +58,19 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class LiveCounts:
-    """How many live checks held, drifted, or found nothing to check."""
+    """How many live checks held, did not, or found nothing to check."""
 
     hold: int
     drifted: int
+    """Those that do not hold now of quotes that were verified, or at least not refuted, before."""
+    never_held: int
+    """Those that do not hold now of quotes that were recorded as failed."""
     uncheckable: int
 
     @property
     def total(self) -> int:
         """How many were made."""
-        return self.hold + self.drifted + self.uncheckable
+        return self.hold + self.drifted + self.never_held + self.uncheckable
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,12 @@ class ChatView:
     @property
     def live_counts(self) -> LiveCounts:
         """How many of the live checks found what."""
-        checks = [v.check for turn in self.turns for v in turn.entries if v.checked]
-        hold = sum(1 for check in checks if check is not None and check.verified)
-        uncheckable = checks.count(None)
-        return LiveCounts(hold, len(checks) - hold - uncheckable, uncheckable)
+        views = [v for turn in self.turns for v in turn.entries if v.checked]
+        found = [(v.check.verified, v.entry.tier) for v in views if v.check is not None]
+        hold = sum(verified for verified, _ in found)
+        never_held = sum(not verified and tier == "fail" for verified, tier in found)
+        drifted = len(found) - hold - never_held
+        return LiveCounts(hold, drifted, never_held, len(views) - len(found))
 
 
 @dataclass(frozen=True, slots=True)

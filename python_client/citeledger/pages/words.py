@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from citeledger.rows import Gate
 
+    from .views import LiveCounts
+
 
 @dataclass(frozen=True, slots=True)
 class Badge:
@@ -53,6 +55,12 @@ _NO_VERDICT: Final = Badge("question", "No verdict", "The database has recorded 
 
 VERIFIED: Final = Badge("check", "Verified now", "The quoted words stand on the live page.")
 DRIFTED: Final = Badge("cross", "Needs re-verification", "The quote no longer holds as recorded.")
+NEVER_HELD: Final = Badge(
+    "cross",
+    "Still not found",
+    "The quoted words do not stand on this page; they were not verified when the turn was recorded "
+    "either.",
+)
 UNCHECKABLE: Final = Badge(
     "question",
     "Cannot be checked",
@@ -103,6 +111,30 @@ def verdict_class(gate: Gate | None) -> str:
     if gate.gate_status == "fiduciary_grade" and gate.total_assertions == 0:
         return "empty"
     return gate.gate_status
+
+
+def not_holding_badge(tier: str | None) -> Badge:
+    """Return the badge of a live check that failed: of what was verified once, or of what never."""
+    return NEVER_HELD if tier == "fail" else DRIFTED
+
+
+def plural(number: int, word: str) -> str:
+    """Write how many of something there are."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def not_holding_words(counts: LiveCounts) -> list[str]:
+    """Write how many live checks did not hold, each kind by itself, and only those there are."""
+    several = [
+        (counts.drifted, "needs re-verification", "need re-verification"),
+        (
+            counts.never_held,
+            "was not verified before and is not found now",
+            "were not verified before and are not found now",
+        ),
+        (counts.uncheckable, "cannot be checked", "cannot be checked"),
+    ]
+    return [f"{n} {one if n == 1 else many}" for n, one, many in several if n]
 
 
 def reason_words(reason: str | None) -> str:

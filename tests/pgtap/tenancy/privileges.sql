@@ -29,7 +29,7 @@ select set_eq(
   $$select format(
       '%s: %s to %s%s',
       n.nspname,
-      lower(g.privilege_type),
+      lower(g.privilege_type collate "C"),
       case when g.grantee = 0 then 'public' else g.grantee::regrole::text end,
       case when g.is_grantable then ' with grant option' else '' end
     )
@@ -48,7 +48,7 @@ select set_eq(
   $$select format(
       '%s: %s to %s%s',
       c.relname,
-      string_agg(lower(g.privilege_type), ', ' order by g.privilege_type collate "C"),
+      string_agg(lower(g.privilege_type collate "C"), ', ' order by g.privilege_type collate "C"),
       case when g.grantee = 0 then 'public' else g.grantee::regrole::text end,
       case when g.is_grantable then ' with grant option' else '' end
     )
@@ -91,7 +91,7 @@ select set_eq(
   $$select format(
       '%s: %s of %s to %s%s',
       c.relname,
-      lower(g.privilege_type),
+      lower(g.privilege_type collate "C"),
       string_agg(a.attname, ', ' order by a.attname collate "C"),
       case when g.grantee = 0 then 'public' else g.grantee::regrole::text end,
       case when g.is_grantable then ' with grant option' else '' end
@@ -118,7 +118,7 @@ select set_eq(
   $$select format(
       '%s: %s to %s%s',
       p.oid::regprocedure,
-      lower(g.privilege_type),
+      lower(g.privilege_type collate "C"),
       string_agg(
         case when g.grantee = 0 then 'public' else g.grantee::regrole::text end, ', '
         order by g.grantee::regrole::text collate "C"
@@ -194,7 +194,7 @@ select set_eq(
 );
 
 select set_eq(
-  $$select format('%s: %s to %s', t.oid::regtype, lower(g.privilege_type), g.grantee::regrole)
+  $$select format('%s: %s to %s', t.oid::regtype, lower(g.privilege_type collate "C"), g.grantee::regrole)
     from pg_type as t
     cross join lateral aclexplode(t.typacl) as g
     where t.typnamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
@@ -214,7 +214,7 @@ select set_eq(
         when 'f' then 'functions' when 'T' then 'types' else d.defaclobjtype::text
       end,
       d.defaclrole::regrole,
-      lower(g.privilege_type),
+      lower(g.privilege_type collate "C"),
       case when g.grantee = 0 then 'public' else g.grantee::regrole::text end
     )
     from pg_default_acl as d
