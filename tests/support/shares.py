@@ -19,7 +19,7 @@ SHARES = {
     "packaging": "debian",
     "pages": "embedded",
     "reader": "embedded",
-    "soak": "debian",
+    "soak": "embedded",
     "static": "debian",
 }
 """The folder, and the server that runs it for both."""

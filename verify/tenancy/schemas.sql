@@ -29,8 +29,10 @@ begin
       from pg_catalog.pg_namespace as n
       where n.nspname in ('citeledger', 'citeledger_private')
       union all
-      select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
-        pg_catalog.pg_get_userbyid(g.grantee))
+      select pg_catalog.format(
+        '%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
+        pg_catalog.pg_get_userbyid(g.grantee)
+      )
       from pg_catalog.pg_namespace as n
       cross join lateral pg_catalog.aclexplode(n.nspacl) as g
       where n.nspname in ('citeledger', 'citeledger_private') and g.grantee <> 0
@@ -47,8 +49,10 @@ begin
     )
     union all
     -- Who else may use a schema, or create in it.
-    select pg_catalog.format('%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
-      case when g.grantee = 0 then 'public' else pg_catalog.pg_get_userbyid(g.grantee)::text end)
+    select pg_catalog.format(
+      '%s: %s to %s', n.nspname, pg_catalog.lower(g.privilege_type collate "C"),
+      case when g.grantee = 0 then 'public' else pg_catalog.pg_get_userbyid(g.grantee)::text end
+    )
     from pg_catalog.pg_namespace as n
     cross join lateral pg_catalog.aclexplode(n.nspacl) as g
     where n.nspname in ('citeledger', 'citeledger_private')
