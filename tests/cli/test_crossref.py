@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from citeledger import CiteLedger
 from citeledger.cli.exits import Exit
+from citeledger.ingest.crossref import Record
+from citeledger.ingest.works import Counts, record_works
 from support.deploy import REPOSITORY
 
 from .conftest import Run
 
 if TYPE_CHECKING:
+    from support.races import Race
     from support.world import World
 
 Superuser = psycopg.Connection[Any]
@@ -210,3 +214,25 @@ def test_real_works(run: Run, su: Superuser, tmp_path: Path) -> None:
     ).fetchall()
     assert ran.json["references"] == references > 1000
     assert ran.json["resolved"] == edges
+
+
+def test_a_work_recorded_by_two_runs_at_once_is_one_document(
+    su: Superuser, world: World, racing: Race
+) -> None:
+    """Two would make its DOI ambiguous, and lose its edges."""
+    work = {"DOI": "10.1000/once", "title": ["Once"]}
+
+    def put(connection: psycopg.Connection[Any]) -> Counts:
+        with CiteLedger(connection).context(firm_id=world.firm_id) as bound:
+            return record_works(bound, [Record(1, work)])[0]
+
+    first, second = racing.session("t_app"), racing.session("t_app")
+    first.call(put)
+    assert first.result().documents_created == 1
+    second.call(put)
+    second.blocked()
+    first.commit()
+    found = second.result()
+    assert (found.works, found.documents_created) == (1, 0)
+    second.commit()
+    assert su.execute("select from citeledger.documents").rowcount == 1

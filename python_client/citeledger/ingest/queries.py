@@ -60,16 +60,26 @@ def matter_of(bound: Bound, number: str) -> UUID:
     return UUID(found[0][0])
 
 
-def hold_title(bound: Bound, matter_id: UUID, title: str) -> None:
-    """Let nobody else put a document of this title into this matter until the end of the block."""
+def _hold(bound: Bound, *what: str) -> None:
     _rows(
         bound,
         "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended("
-        "pg_catalog.concat_ws('/', 'citeledger ingest', citeledger.current_firm_id(), %s::text,"
-        " %s::text), 0))",
-        str(matter_id),
-        title,
+        "pg_catalog.concat_ws('/', citeledger.current_firm_id(), %s::text), 0))",
+        "/".join(what),
     )
+
+
+def hold_title(bound: Bound, matter_id: UUID, title: str) -> None:
+    """Let no other ingest put a document of this title into this matter until the block ends."""
+    _hold(bound, "citeledger ingest", str(matter_id), title)
+
+
+def hold_works(bound: Bound) -> None:
+    """Let no other run record Crossref's works for this firm until the block ends.
+
+    Two that find no document of a DOI would each make one, and the DOI would be ambiguous.
+    """
+    _hold(bound, "citeledger crossref")
 
 
 def live_documents(

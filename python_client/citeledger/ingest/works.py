@@ -58,6 +58,7 @@ def record_works(
     """Record a batch; return what went in, and what did not."""
     counts = Counts()
     skipped: list[Skipped] = []
+    queries.hold_works(bound)
     for record in records:
         if record.work is None:
             skipped.append(Skipped(record.position, record.reason or ""))
