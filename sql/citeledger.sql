@@ -4216,11 +4216,7 @@ as $$
 begin
   return query
   select
-    (
-      select count(*)
-      from citeledger.citation_ledger_entry as e
-      where e.firm_id = p_firm_id and e.message_id = p_message_id
-    ),
+    citeledger_private.count_entries(p_firm_id, p_message_id),
     (
       select to_jsonb(g) - 'firm_id'
       from citeledger.work_product_fiduciary_gate as g
