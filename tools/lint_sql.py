@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from build_sql import planned_changes
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 100
@@ -162,21 +163,15 @@ def functions_of(text: str) -> Iterator[tuple[int, str, str]]:
 
 def check_style(root: Path = ROOT) -> list[str]:
     """Return what is wrong with the scripts of a tree that has a sqitch.plan."""
-    plan = (root / "sqitch.plan").read_text(encoding="utf-8")
-    planned = [
-        line.split()[0] for line in plan.splitlines() if line.strip() and line[0] not in "%#@"
-    ]
+    planned = planned_changes((root / "sqitch.plan").read_text(encoding="utf-8"))
     problems = []
     for kind in ("deploy", "revert", "verify"):
         there = {
             str(p.relative_to(root / kind).with_suffix("")) for p in (root / kind).rglob("*.sql")
         }
         problems += [f"{kind}/{c}.sql: is missing" for c in planned if c not in there]
-        # A reworked change's earlier scripts carry the tag that they belong to.
         problems += [
-            f"{kind}/{c}.sql: is of no change in the plan"
-            for c in sorted(there - set(planned))
-            if c.split("@")[0] not in planned
+            f"{kind}/{c}.sql: is of no change in the plan" for c in sorted(there - set(planned))
         ]
         for change in sorted(there):
             path = f"{kind}/{change}.sql"

@@ -31,6 +31,8 @@ def load(name: str) -> ModuleType:
     return module
 
 
+# Which the other one imports.
+load("build_sql")
 lint_sql = load("lint_sql")
 
 
