@@ -10,6 +10,7 @@ import pytest
 
 from services import provider
 from support.deploy import REPOSITORY, checked, deploy_with_psql, sqitch
+from support.dump import schema_dump
 from support.server import DEPLOYER, Server, running_server
 from support.world import World, set_context
 
@@ -31,23 +32,7 @@ def service() -> Iterator[Server]:
 
 def our_schema(server: Server, dbname: str) -> str:
     """Return our two schemas as text, with comments, policies and grants."""
-    done = subprocess.run(
-        [
-            str(server.bin_dir / "pg_dump"),
-            "--schema-only",
-            *(f"--schema={name}" for name in OURS),
-        ],
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env=server.environment("postgres", dbname),
-    )
-    assert done.returncode == 0, done.stderr
-    return "\n".join(
-        line
-        for line in done.stdout.splitlines()
-        if not line.startswith(("\\restrict", "\\unrestrict"))
-    )
+    return schema_dump(server, dbname, *(f"--schema={name}" for name in OURS))
 
 
 @pytest.fixture(scope="module")

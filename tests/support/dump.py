@@ -7,14 +7,19 @@ import subprocess
 
 from .server import Server
 
+NOT_OURS = ("--exclude-schema", "sqitch", "--exclude-schema", "tap")
 
-def schema_dump(server: Server, dbname: str) -> str:
-    """Return the schema, comments and privileges and all, but not Sqitch's registry and pgTAP."""
+
+def schema_dump(server: Server, dbname: str, *which: str) -> str:
+    """Return the schema, comments and privileges and all, but not Sqitch's registry and pgTAP.
+
+    Other options of pg_dump may say which schemas it is to be.
+    """
     done = subprocess.run(
         [
             str(server.bin_dir / "pg_dump"),
             "--schema-only",
-            *("--exclude-schema", "sqitch", "--exclude-schema", "tap"),
+            *(which or NOT_OURS),
         ],
         check=False,
         capture_output=True,
