@@ -8465,7 +8465,7 @@ declare
   v_firm_id uuid;
   v_outer text;
 begin
-  for v_firm_id in select f.id from citeledger.firms as f order by f.id loop
+  for v_firm_id in select f.id from citeledger.firm_ids() as f (id) order by f.id loop
     v_outer := citeledger_private.enter_firm(v_firm_id);
     perform citeledger_private.lock_graph(v_firm_id);
     update citeledger.document_citations as e
