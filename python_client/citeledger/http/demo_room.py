@@ -46,7 +46,10 @@ def furnish(place: Installed) -> DemoRoom:
     ):
         _say_thanks(connection, played.trace.chat_id)
         (lease,) = _one(
-            connection, "select id from citeledger.documents where title = %s", demo.LEASE
+            connection,
+            "select id from citeledger.documents where firm_id = %s and title = %s",
+            firm_id,
+            demo.LEASE,
         )
         # Scanned once more: a clause on page 7 is misread, and page 9 has found its heading, so
         # that the quote which was block 3 of it is block 4 now.

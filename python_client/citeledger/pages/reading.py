@@ -107,10 +107,11 @@ class Reading:
             """
             select c.id, c.title, p.matter_number, c.created_at
             from citeledger.chats as c
-            left join citeledger.projects as p on p.firm_id = c.firm_id and p.id = c.project_id
+            left join citeledger.projects as p on p.firm_id = %s and p.id = c.project_id
             where c.firm_id = %s and (c.project_id is null or p.id is not null)
             order by c.created_at desc, c.id
             """,
+            self._firm_id,
             self._firm_id,
         )
         return tuple(ChatLine(*row) for row in rows)
