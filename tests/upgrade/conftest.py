@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +13,10 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from support.deploy import REPOSITORY, checked, sqitch
+from support.filled import contents, fill
+from support.records import put_pages
 from support.server import DEPLOYER, Server
 from support.world import World, set_context
 
@@ -25,23 +25,6 @@ NEW = "0.2.0"
 # A resolver's address with more behind the DOI than a DOI has room for.
 LONG_DOI = "https://doi.org/10.1000/cited?" + "utm_source=a-long-tail&" * 8
 QUOTE = "ninety days"
-
-GRAPH = (
-    "insert into citeledger.chunks (document_id, chunk_index, content)"
-    " values (%(document)s, 0, 'The rent is due.')",
-    "insert into citeledger.kg_relation_types (relation_type) values ('owes')",
-    "insert into citeledger.kg_entities (name, entity_type)"
-    " values ('Tenant', 'party'), ('Rent', 'concept')",
-    "insert into citeledger.kg_entity_mentions (entity_id, chunk_id)"
-    " select e.id, c.id from citeledger.kg_entities as e, citeledger.chunks as c"
-    " where c.document_id = %(document)s and e.firm_id = c.firm_id",
-    "insert into citeledger.kg_relationships"
-    " (source_entity_id, target_entity_id, relation_type, chunk_id, evidence)"
-    " select a.id, b.id, 'owes', c.id, 'due'"
-    " from citeledger.kg_entities as a, citeledger.kg_entities as b, citeledger.chunks as c"
-    " where a.name = 'Tenant' and b.name = 'Rent' and c.document_id = %(document)s"
-    " and a.firm_id = c.firm_id and b.firm_id = c.firm_id",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,47 +40,22 @@ class Installation:
         return self.server.connect(user, self.name, **kwargs)
 
 
-def fill(superuser: psycopg.Connection[Any]) -> tuple[UUID, ...]:
-    """Make two firms with rows in every table, as the package's own functions write them."""
-    firms = []
-    for name in ("Quill & Partners", "Another firm"):
-        world = World.make(superuser, name)
+def fill_with_long_dois(superuser: psycopg.Connection[Any]) -> tuple[UUID, ...]:
+    """Make firms with rows in every table, each with an edge whose DOI has a long tail."""
+    firms = fill(superuser)
+    for firm in firms:
+        world = World(superuser, firm)
         matter = world.project()
-        world.member(world.project(), UUID("aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"))
         citing = world.document(matter, title="Citing", doi="10.1000/citing")
-        world.document(title="Cited", doi="10.1000/cited")
-        world.document(title="Second", doi="10.1000/second")
+        for doi in ("10.1000/cited", "10.1000/second"):
+            world.document(title="Cited", doi=doi)
+        put_pages(superuser, firm, citing, {1: ["Lease", f"Notice of {QUOTE}."]})
         with superuser.transaction():
-            set_context(superuser, world.firm_id)
-            superuser.execute(
-                "select citeledger.replace_document_pages(%s, %s::jsonb)",
-                (
-                    citing,
-                    json.dumps([{"page_number": 1, "blocks": ["Lease", f"Notice of {QUOTE}."]}]),
-                ),
-            )
+            set_context(superuser, firm)
             superuser.execute(
                 "select citeledger.record_references(%s, %s)",
                 (citing, [LONG_DOI, "doi:10.1000/second", "10.1000/absent", "no DOI"]),
             )
-            for statement in GRAPH:
-                superuser.execute(statement.encode(), {"document": citing})
-        for number in range(3):
-            message = world.turn(matter)
-            world.citation(message, None if number else "exact_match", source_document_id=citing)
-            world.caselaw(message)
-            world.tool(message)
-            with superuser.transaction():
-                set_context(superuser, world.firm_id)
-                superuser.execute("select citeledger.finalize_turn(%s)", (message,))
-            with superuser.transaction():
-                set_context(superuser, world.firm_id)
-                superuser.execute(
-                    "update citeledger.message_citations set verified = true,"
-                    " verification_method = 'exact_match' where message_id = %s",
-                    (message,),
-                )
-        firms.append(world.firm_id)
     return tuple(firms)
 
 
@@ -136,7 +94,7 @@ def templates(
             name = databases.enter_context(server.database())
             install(server, name, folder)
             with server.connect(dbname=name, autocommit=True) as superuser:
-                made[way] = Installation(server, name, fill(superuser))
+                made[way] = Installation(server, name, fill_with_long_dois(superuser))
         yield made
 
 
@@ -168,19 +126,4 @@ def upgrade(installation: Installation, way: str) -> subprocess.CompletedProcess
 
 def rows(installation: Installation) -> dict[str, list[str]]:
     """Return every row of every table as text."""
-    with installation.connect() as superuser:
-        tables = superuser.execute(
-            "select c.oid::regclass::text from pg_catalog.pg_class as c"
-            " where c.relnamespace = 'citeledger'::regnamespace and c.relkind = 'r'"
-        ).fetchall()
-        return {
-            table: [
-                row[0]
-                for row in superuser.execute(
-                    sql.SQL("select t::text from {} as t order by 1").format(
-                        sql.SQL(table)  # a regclass is quoted already
-                    )
-                )
-            ]
-            for (table,) in tables
-        }
+    return contents(installation.server.dsn(dbname=installation.name))
