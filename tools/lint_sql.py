@@ -69,11 +69,13 @@ _HEAD = re.compile(
     r"(?:strict\n)?"
     r"(?:rows \d+\n)?"
     r"(?:cost \d+\n)?"
-    r"set search_path = pg_catalog, pg_temp\n"
+    r"(?:set search_path = pg_catalog, pg_temp\n"
     # With a comment that says why.
     r"(?:(?:--[^\n]*| *)\n"
-    r"set (?:plan_cache_mode = force_generic_plan|quote_all_identifiers = off)\n)?"
+    r"set (?:plan_cache_mode = force_generic_plan|quote_all_identifiers = off)\n)?)?"
 )
+# Without it only where the names of the body are bound when the function is made.
+_PINNED = re.compile(r"^set search_path = ", re.MULTILINE)
 _RAISE = re.compile(r"\braise exception\b(?P<rest>.*?);", re.DOTALL)
 _MODELINE = re.compile(r"^-- (Deploy|Revert|Verify) citeledger:(\S+) (?:to|from|on) pg$")
 
@@ -141,7 +143,10 @@ def functions_of(text: str) -> Iterator[tuple[int, str, str]]:
         yield 1, "function", f"{created} functions, but {len(found)} of the known form"
     for function in found:
         number = text.count("\n", 0, function.start()) + 1
-        if _HEAD.fullmatch(function["head"]) is None:
+        bound = not function[0].endswith("$")
+        if _HEAD.fullmatch(function["head"]) is None or not (
+            bound or _PINNED.search(function["head"])
+        ):
             yield (
                 number,
                 "attributes",

@@ -2,8 +2,9 @@
 
 The peer is the textbook statement, prepared, run by a role that passes row security: it walks
 edges by their two indexes, and keeps a document's least hop at the end. It does not look whether
-a document is live, or behind a wall, which ours does at each hop. The figures that are called
-checked add just that, and run as the application under row security.
+a document is live, or behind a wall; ours looks at each hop for those that might not be. The
+figures that are called checked look at every document, and run as the application under row
+security.
 """
 
 from __future__ import annotations

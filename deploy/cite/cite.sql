@@ -1,15 +1,15 @@
 -- Deploy citeledger:cite/cite to pg
--- requires: tenancy/require_permission
+-- requires: cite/cite@v0.1.0
 -- requires: cite/resolve_spans
 -- requires: cite/record_in_matter
--- requires: cite/deep_link
+-- requires: cite/cite_answer
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.cite_resolution(
+create or replace function citeledger_private.cite_resolution(
   p_matter_number text,
   p_span citeledger_private.span,
   p_reason text
@@ -22,22 +22,18 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return jsonb_build_object(
-    'verified', p_reason is null,
-    'reason', p_reason,
-    'deep_link', case
-      when p_reason is null then citeledger.deep_link(
-        p_matter_number, p_span.document_id, p_span.page_number, p_span.block_index
-      )
-    end,
-    'engine_state', 'live',
-    'checked_at', statement_timestamp(),
-    'span', citeledger_private.write_span(p_span)
+  return citeledger_private.cite_answer(
+    p_matter_number,
+    p_span.document_id,
+    p_span.page_number,
+    p_span.block_index,
+    citeledger_private.write_span(p_span),
+    p_reason
   );
 end
 $$;
 
-create function citeledger.cite(
+create or replace function citeledger.cite(
   p_matter_id uuid,
   p_span jsonb
 )
@@ -47,21 +43,62 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
+  v_is_plain boolean;
   v_span citeledger_private.span;
+  v_document_id uuid;
+  v_page_number integer;
+  v_block_index integer;
   v_matter_number text;
+  v_content text;
   v_reason text;
 begin
-  perform citeledger.require_permission('matters:read');
-  v_span := citeledger_private.read_span(p_span);
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
+
+  v_is_plain := citeledger_private.is_plain_span(p_span);
+  if v_is_plain then
+    v_document_id := (p_span ->> 'document_id')::uuid;
+  else
+    v_span := citeledger_private.read_span(p_span);
+    v_document_id := v_span.document_id;
+  end if;
 
   v_matter_number := citeledger_private.visible_matter_number(v_firm_id, p_matter_id);
   if v_matter_number is null
-    or not citeledger_private.holds_record(v_firm_id, p_matter_id, v_span.document_id)
+    or not citeledger_private.holds_record(v_firm_id, p_matter_id, v_document_id)
   then
     perform citeledger_private.refuse_as_not_found();
+  end if;
+
+  if v_is_plain then
+    -- Mostly the block is named and there: then its text is all that is needed.
+    v_page_number := (p_span -> 'page_number')::integer;
+    v_block_index := (p_span -> 'block_index')::integer;
+    select b.content
+    into v_content
+    from citeledger.document_page_blocks as b
+    where b.firm_id = v_firm_id
+      and b.document_id = v_document_id
+      and b.page_number = v_page_number
+      and b.block_index = v_block_index;
+    if v_content is not null then
+      v_reason := citeledger_private.quote_fault(
+        v_content,
+        (p_span -> 'char_start')::integer,
+        (p_span -> 'char_end')::integer,
+        p_span ->> 'quote'
+      );
+      return citeledger_private.cite_answer(
+        v_matter_number, v_document_id, v_page_number, v_block_index, p_span, v_reason
+      );
+    end if;
+    v_span := citeledger_private.to_span(p_span);
   end if;
 
   select r.reason

@@ -1,4 +1,5 @@
 -- Deploy citeledger:cite/cite_many to pg
+-- requires: cite/cite_many@v0.1.0
 -- requires: cite/cite
 
 begin;
@@ -6,7 +7,7 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.cite_many(
+create or replace function citeledger.cite_many(
   p_matter_id uuid,
   p_spans jsonb
 )
@@ -16,16 +17,17 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_matter_number text;
-  v_faults text[];
-  v_spans citeledger_private.span[];
-  v_positions bigint[];
   v_result jsonb;
 begin
-  perform citeledger.require_permission('matters:read');
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
   if p_spans is null or jsonb_typeof(p_spans) <> 'array' then
     raise exception using
       errcode = '22023',
@@ -41,62 +43,126 @@ begin
   -- Each item is judged once, and each document asked for once. What can be looked at is
   -- well-formed, and of a record of the matter.
   with item as materialized (
-    select i.item, i.position, citeledger_private.span_fault(i.item) as fault
+    select i.position, i.item, citeledger_private.is_plain_span(i.item) as is_plain
     from jsonb_array_elements(p_spans) with ordinality as i (item, position)
   ),
-  span as materialized (
-    select i.position, citeledger_private.to_span(i.item) as span
+  judged as materialized (
+    select
+      i.position,
+      i.item,
+      i.is_plain,
+      case when not i.is_plain then citeledger_private.span_fault(i.item) end as fault
     from item as i
-    where i.fault is null
+  ),
+  -- No row is left out before the end, so that the planner joins as many as there are.
+  span as materialized (
+    select
+      j.position,
+      j.fault,
+      case
+        when j.is_plain then j.item
+        when j.fault is null
+          then citeledger_private.write_span(citeledger_private.to_span(j.item))
+      end as item,
+      case when j.fault is null then (j.item ->> 'document_id')::uuid end as document_id,
+      case when j.fault is null then (j.item -> 'page_number')::integer end as page_number,
+      case when j.fault is null then nullif(j.item -> 'block_index', 'null')::integer end
+        as block_index,
+      case when j.fault is null then nullif(j.item -> 'char_start', 'null')::integer end
+        as char_start,
+      case when j.fault is null then nullif(j.item -> 'char_end', 'null')::integer end
+        as char_end,
+      case when j.fault is null then j.item ->> 'quote' end as quote
+    from judged as j
   ),
   document as materialized (
-    select distinct (s.span).document_id as id from span as s
+    select distinct s.document_id as id from span as s
   ),
   held as materialized (
     select d.id
     from document as d
     where citeledger_private.holds_record(v_firm_id, p_matter_id, d.id)
   ),
-  good as materialized (
-    select s.position, s.span
+  -- Mostly the block is named and there: then its text is all that is needed. Laterally, an index
+  -- look-up for each span, whatever the planner knows of the table: "offset 0" keeps it so, and no
+  -- plan reads every block of the firm.
+  found as materialized (
+    select
+      s.*,
+      h.id is not null as is_held,
+      b.content is not null as is_found,
+      case
+        when b.content is not null
+          then citeledger_private.quote_fault(b.content, s.char_start, s.char_end, s.quote)
+      end as reason
     from span as s
-    where (s.span).document_id in (select h.id from held as h)
+    left join held as h on h.id = s.document_id
+    left join lateral (
+      select b.content
+      from citeledger.document_page_blocks as b
+      where b.firm_id = v_firm_id
+        and b.document_id = h.id
+        and b.page_number = s.page_number
+        and b.block_index = s.block_index
+      offset 0
+    ) as b on true
+  ),
+  rest as materialized (
+    select
+      array_agg(f.position order by f.position) as positions,
+      array_agg(
+        row(
+          f.document_id, f.page_number, f.block_index, f.char_start, f.char_end, f.quote
+        )::citeledger_private.span
+        order by f.position
+      ) as spans
+    from found as f
+    where f.is_held and not f.is_found
+    having count(*) > 0
+  ),
+  checked as materialized (
+    select r.positions[c.span_position] as position, c.reason
+    from rest as r
+    cross join lateral citeledger_private.resolve_spans(v_firm_id, r.spans) as c
+  ),
+  -- What neither way compared stays without a verdict, never with a good one.
+  compared as materialized (
+    select
+      f.position,
+      f.fault,
+      f.item,
+      f.document_id,
+      f.page_number,
+      f.block_index,
+      f.is_found or c.position is not null as is_compared,
+      case when f.is_found then f.reason else c.reason end as reason
+    from found as f
+    left join checked as c on c.position = f.position
   )
-  select
-    (select array_agg(i.fault order by i.position) from item as i),
-    (select array_agg(g.span order by g.position) from good as g),
-    (select array_agg(g.position order by g.position) from good as g)
-  into v_faults, v_spans, v_positions;
-
   select coalesce(
-    jsonb_agg(
-      coalesce(
-        checked.resolution,
-        jsonb_build_object(
-          'error',
-          case
-            when v_faults[i.position] is not null then jsonb_build_object(
-              'sqlstate', '22023',
-              'message', 'the span is malformed: ' || v_faults[i.position]
+    to_jsonb(
+      array_agg(
+        case
+          when c.fault is not null then jsonb_build_object(
+            'error',
+            jsonb_build_object(
+              'sqlstate', '22023', 'message', 'the span is malformed: ' || c.fault
             )
-            else jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
-          end
-        )
+          )
+          when c.is_compared then citeledger_private.cite_answer(
+            v_matter_number, c.document_id, c.page_number, c.block_index, c.item, c.reason
+          )
+          else jsonb_build_object(
+            'error', jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
+          )
+        end
+        order by c.position
       )
-      order by i.position
     ),
     '[]'
   )
   into v_result
-  from generate_series(1, jsonb_array_length(p_spans)) as i (position)
-  left join (
-    select
-      v_positions[r.span_position] as position,
-      citeledger_private.cite_resolution(
-        v_matter_number, v_spans[r.span_position], r.reason
-      ) as resolution
-    from citeledger_private.resolve_spans(v_firm_id, v_spans) as r
-  ) as checked on checked.position = i.position;
+  from compared as c;
   return v_result;
 end
 $$;

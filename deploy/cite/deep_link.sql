@@ -1,12 +1,12 @@
 -- Deploy citeledger:cite/deep_link to pg
--- requires: tenancy/schemas
+-- requires: cite/deep_link@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.deep_link(
+create or replace function citeledger.deep_link(
   p_matter_number text,
   p_document_id uuid,
   p_page_number integer,
@@ -23,9 +23,7 @@ declare
   v_matter text := p_matter_number;
 begin
   -- Percent-encoding of RFC 3986: every byte that is not unreserved. Most numbers have none.
-  if translate(
-    p_matter_number, 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-', ''
-  ) <> '' then
+  if p_matter_number collate "C" ~ '[^A-Za-z0-9._~-]' then
     select string_agg(
       case
         when c.letter collate "C" ~ '^[A-Za-z0-9._~-]$' then c.letter

@@ -1,13 +1,13 @@
 -- Deploy citeledger:cite/record_in_matter to pg
+-- requires: cite/record_in_matter@v0.1.0
 -- requires: tenancy/walls
--- requires: cite/documents
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.visible_matter_number(
+create or replace function citeledger_private.visible_matter_number(
   p_firm_id uuid,
   p_matter_id uuid
 )
@@ -20,20 +20,23 @@ set search_path = pg_catalog, pg_temp
 -- One plan for every firm: of a new one the statistics know nothing, and any index would do.
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_matter_number text;
 begin
-  return (
-    -- Row security decides, and the wall is asked for by name besides: inside the cascade of a
-    -- foreign key, which anybody may set up on a temporary table, the owner passes row security.
-    select p.matter_number
-    from citeledger.projects as p
-    where p.firm_id = p_firm_id
-      and p.id = p_matter_id
-      and not citeledger_private.is_behind_wall(p_firm_id, p_matter_id)
-  );
+  -- Row security decides, and the wall is asked for by name besides: inside the cascade of a
+  -- foreign key, which anybody may set up on a temporary table, the owner passes row security.
+  if citeledger_private.is_behind_wall(p_firm_id, p_matter_id) is not false then
+    return null;
+  end if;
+  select p.matter_number
+  into v_matter_number
+  from citeledger.projects as p
+  where p.firm_id = p_firm_id and p.id = p_matter_id;
+  return v_matter_number;
 end
 $$;
 
-create function citeledger_private.holds_record(
+create or replace function citeledger_private.holds_record(
   p_firm_id uuid,
   p_matter_id uuid,
   p_document_id uuid
@@ -48,33 +51,15 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-  return exists (
-    select
-    from citeledger.documents as d
-    where d.firm_id = p_firm_id
-      and d.id = p_document_id
-      and d.project_id = p_matter_id
-      and d.document_kind = 'record'
-      and not d.is_privileged
-      and d.deleted_at is null
-  );
-end
-$$;
-
-create function citeledger_private.refuse_as_not_found()
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  raise exception using
-    errcode = 'P0002',
-    message = 'record not found',
-    detail = 'No record that may be cited here is visible in the context.',
-    hint = 'Check the ids, the firm of the context, and who may see the matter.';
+  perform
+  from citeledger.documents as d
+  where d.firm_id = p_firm_id
+    and d.id = p_document_id
+    and d.project_id = p_matter_id
+    and d.document_kind = 'record'
+    and not d.is_privileged
+    and d.deleted_at is null;
+  return found;
 end
 $$;
 
@@ -82,12 +67,8 @@ comment on function citeledger_private.visible_matter_number(uuid, uuid) is
   'The number of a matter that is visible in the context, else null.';
 comment on function citeledger_private.holds_record(uuid, uuid, uuid) is
   'Whether the document is a live, non-privileged record of the matter: what may be cited.';
-comment on function citeledger_private.refuse_as_not_found() is
-  'Raises the one P0002 of cite and its kin: the same message, detail and hint whatever is not '
-  'there, so that nothing can be told from it.';
 
 revoke all on function citeledger_private.visible_matter_number(uuid, uuid) from public;
 revoke all on function citeledger_private.holds_record(uuid, uuid, uuid) from public;
-revoke all on function citeledger_private.refuse_as_not_found() from public;
 
 commit;

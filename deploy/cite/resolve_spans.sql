@@ -1,13 +1,14 @@
 -- Deploy citeledger:cite/resolve_spans to pg
--- requires: cite/document_pages
+-- requires: cite/resolve_spans@v0.1.0
 -- requires: cite/span
+-- requires: cite/quote_fault
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.resolve_spans(
+create or replace function citeledger_private.resolve_spans(
   p_firm_id uuid,
   p_spans citeledger_private.span[]
 )
@@ -86,18 +87,7 @@ begin
             then 'page_missing'
           else 'block_out_of_range'
         end
-      when u.char_start is null then
-        case
-          when strpos(u.content collate "C", u.quote collate "C") = 0
-            or citeledger_private.is_blank(u.quote)
-            then 'quote_absent'
-        end
-      -- Checked before the slice is cut: substring would clip to the text without a word.
-      when u.char_end > char_length(u.content) then 'offsets_out_of_range'
-      when substring(u.content from u.char_start + 1 for u.char_end - u.char_start) collate "C"
-          <> u.quote collate "C"
-        or citeledger_private.is_blank(u.quote)
-        then 'text_mismatch'
+      else citeledger_private.quote_fault(u.content, u.char_start, u.char_end, u.quote)
     end
   from unit as u;
 end
@@ -107,7 +97,7 @@ comment on function citeledger_private.resolve_spans(uuid, citeledger_private.sp
   'Compares each span with the live page, byte for byte: one row a span, reason null where it '
   'verifies, else no_pages, page_missing, block_out_of_range, offsets_out_of_range, text_mismatch '
   'or quote_absent. span_position: the span''s place in the array, from 1. A blank quote verifies '
-  'nowhere. The one place where a span is compared.';
+  'nowhere. It finds the text that a span is anchored in; quote_fault compares.';
 
 revoke all on function citeledger_private.resolve_spans(uuid, citeledger_private.span[])
   from public;

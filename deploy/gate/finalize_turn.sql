@@ -1,14 +1,14 @@
 -- Deploy citeledger:gate/finalize_turn to pg
+-- requires: gate/finalize_turn@v0.1.0
 -- requires: gate/message_triggers
--- requires: gate/source_triggers
--- requires: gate/finalize_report
+-- requires: gate/settle_new
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.finalize_turn(
+create or replace function citeledger.finalize_turn(
   p_message_id uuid
 )
 returns jsonb
@@ -22,32 +22,44 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_role text;
   v_finalized_at timestamptz;
+  v_sealed boolean := false;
   v_lock_error text;
   v_entries_before bigint;
   v_entries_written bigint;
   v_gate jsonb;
   v_failures jsonb := '[]'::jsonb;
 begin
-  begin
-    -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.
-    if current_setting('lock_timeout') <> '0' then
+  -- The table first, where waiting has an end: a guard that takes no row lock costs no multixact.
+  if current_setting('lock_timeout') <> '0' then
+    begin
       lock table citeledger.messages in row exclusive mode;
-    end if;
-  exception
-    when lock_not_available or deadlock_detected then
-      v_lock_error := sqlstate;
-  end;
+    exception
+      when lock_not_available or deadlock_detected then
+        v_lock_error := sqlstate;
+    end;
+  end if;
 
   if v_lock_error is null then
-    -- Nearly always the message is free. Waiting for it in a guard would cost every turn a
+    -- The trigger of messages leaves this update to us. Others must not have said so for us.
+    perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
+    -- Nearly always the message is free and open. Waiting for it in a guard would cost every turn a
     -- multixact: a lock of a subtransaction, then an update of its parent.
-    select m.role, m.finalized_at
-    into v_role, v_finalized_at
-    from citeledger.messages as m
-    where m.firm_id = v_firm_id and m.id = p_message_id
-    for no key update skip locked;
+    update citeledger.messages as m
+    set finalized_at = clock_timestamp()
+    where m.firm_id = v_firm_id
+      and m.id = (
+        select l.id
+        from citeledger.messages as l
+        where l.firm_id = v_firm_id
+          and l.id = p_message_id
+          and l.role = 'assistant'
+          and l.finalized_at is null
+        for no key update skip locked
+      )
+    returning m.role into v_role;
+    v_sealed := found;
 
-    if not found then
+    if not v_sealed then
       begin
         select m.role, m.finalized_at
         into v_role, v_finalized_at
@@ -58,7 +70,14 @@ begin
         when lock_not_available or deadlock_detected then
           v_lock_error := sqlstate;
       end;
+      if v_role = 'assistant' and v_finalized_at is null then
+        update citeledger.messages as m
+        set finalized_at = clock_timestamp()
+        where m.firm_id = v_firm_id and m.id = p_message_id;
+        v_sealed := true;
+      end if;
     end if;
+    perform set_config('citeledger.sealing', '', true);
   end if;
 
   if v_lock_error is not null then
@@ -78,33 +97,47 @@ begin
     );
   end if;
 
-  -- What is only read for the report has guards too: a broken table must not break the turn.
-  begin
-    v_entries_before := citeledger_private.count_entries(v_firm_id, p_message_id);
-  exception
-    when others then
-      v_entries_before := 0;
-  end;
-
-  if v_finalized_at is null then
-    -- The trigger of messages does the work, as for everybody else who sets finalized_at.
-    update citeledger.messages as m
-    set finalized_at = clock_timestamp()
-    where m.firm_id = v_firm_id and m.id = p_message_id;
-  else
-    perform citeledger_private.settle(v_firm_id, array[p_message_id]);
+  -- A turn that is new reports what it wrote: nothing is read again. Above read committed there is
+  -- no verdict, which settle says; and it finds out what went wrong here.
+  if v_sealed
+    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
+  then
+    begin
+      select n.entries, n.gate
+      into v_entries_written, v_gate
+      from citeledger_private.settle_new(v_firm_id, array[p_message_id]) as n;
+    exception
+      when serialization_failure then
+        raise;
+      when others or assert_failure then
+        null;
+    end;
   end if;
 
-  begin
-    select r.entries - v_entries_before, r.gate, r.failures
-    into v_entries_written, v_gate, v_failures
-    from citeledger_private.finalize_report(v_firm_id, p_message_id) as r;
-  exception
-    when others then
-      v_failures := jsonb_build_array(
-        jsonb_build_object('stage', 'report', 'sqlstate', sqlstate)
-      );
-  end;
+  if v_gate is null then
+    -- What is only read for the report has guards too: a broken table must not break the turn.
+    -- Entries that were new beside a verdict that was not are written already.
+    begin
+      v_entries_before := citeledger_private.count_entries(v_firm_id, p_message_id)
+        - coalesce(v_entries_written, 0);
+    exception
+      when others then
+        v_entries_before := 0;
+    end;
+
+    perform citeledger_private.settle(v_firm_id, array[p_message_id]);
+
+    begin
+      select r.entries - v_entries_before, r.gate, r.failures
+      into v_entries_written, v_gate, v_failures
+      from citeledger_private.finalize_report(v_firm_id, p_message_id) as r;
+    exception
+      when others then
+        v_failures := jsonb_build_array(
+          jsonb_build_object('stage', 'report', 'sqlstate', sqlstate)
+        );
+    end;
+  end if;
 
   return jsonb_build_object(
     'message_id', p_message_id,

@@ -1,4 +1,5 @@
 -- Deploy citeledger:gate/finalize_turns to pg
+-- requires: gate/finalize_turns@v0.1.0
 -- requires: gate/message_triggers
 
 begin;
@@ -6,7 +7,7 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.finalize_turns(
+create or replace function citeledger.finalize_turns(
   p_message_ids uuid[]
 )
 returns integer
@@ -18,7 +19,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
-  v_again uuid[];
   v_verdicts integer;
 begin
   perform
@@ -27,25 +27,25 @@ begin
   order by m.id
   for no key update;
 
-  -- Read before the update, which settles the others through the trigger of messages.
-  v_again := array(
-    select m.id
-    from citeledger.messages as m
-    where m.firm_id = v_firm_id
-      and m.id = any(p_message_ids)
-      and m.role = 'assistant'
-      and m.finalized_at is not null
-    order by m.id
-  );
-
+  -- The trigger of messages leaves this update to us. Others must not have said so for us.
+  perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
   update citeledger.messages as m
   set finalized_at = clock_timestamp()
   where m.firm_id = v_firm_id
     and m.id = any(p_message_ids)
     and m.role = 'assistant'
     and m.finalized_at is null;
+  perform set_config('citeledger.sealing', '', true);
 
-  perform citeledger_private.settle(v_firm_id, v_again);
+  perform citeledger_private.settle(
+    v_firm_id,
+    array(
+      select m.id
+      from citeledger.messages as m
+      where m.firm_id = v_firm_id and m.id = any(p_message_ids) and m.role = 'assistant'
+      order by m.id
+    )
+  );
 
   begin
     select count(*)::integer

@@ -1,45 +1,12 @@
 -- Deploy citeledger:gate/lock_turns to pg
--- requires: gate/work_product_fiduciary_gate
+-- requires: gate/lock_turns@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.expose_hidden_gates(
-  p_firm_id uuid,
-  p_message_ids uuid[]
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_probe_ids uuid[];
-begin
-  -- A unique key knows what a snapshot does not show: where a verdict is hidden, this raises 40001.
-  with probe as (
-    insert into citeledger.work_product_fiduciary_gate (
-      firm_id, message_id, chat_id,
-      gate_status, pass_count, supported_count, fail_count, total_assertions, unrecognized_count
-    )
-    select p_firm_id, m.id, m.chat_id, 'fiduciary_grade', 0, 0, 0, 0, 0
-    from citeledger.messages as m
-    where m.firm_id = p_firm_id and m.id = any(p_message_ids) and m.role = 'assistant'
-    on conflict (firm_id, message_id) do nothing
-    returning id
-  )
-  select array_agg(p.id) into v_probe_ids from probe as p;
-
-  delete from citeledger.work_product_fiduciary_gate as g
-  where g.firm_id = p_firm_id and g.id = any(v_probe_ids);
-end
-$$;
-
-create function citeledger_private.lock_turns(
+create or replace function citeledger_private.lock_turns(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
@@ -81,6 +48,8 @@ begin
             select
             from citeledger.work_product_fiduciary_gate as g
             where g.firm_id = p_firm_id and g.message_id = m.id
+            -- Or the verdicts of the whole firm might be read once rather than one by its key.
+            offset 0
           )
         )
       order by m.id
@@ -104,17 +73,12 @@ begin
 end
 $$;
 
-comment on function citeledger_private.expose_hidden_gates(uuid, uuid[]) is
-  'Above read committed: raises 40001 when one of the turns has a verdict that was recorded after '
-  'the snapshot, so that it cannot be overlooked and left stale. Writes nothing that stays. The '
-  'caller holds the lock of every turn.';
 comment on function citeledger_private.lock_turns(uuid, uuid[]) is
   'Locks the messages FOR NO KEY UPDATE in id order until the transaction ends: the one lock that '
   'every writer of a turn takes before it reads the turn''s state. Returns, in id order, those '
   'whose verdict must follow their sources: the assistant''s messages that are finalized or have a '
   'verdict.';
 
-revoke all on function citeledger_private.expose_hidden_gates(uuid, uuid[]) from public;
 revoke all on function citeledger_private.lock_turns(uuid, uuid[]) from public;
 
 commit;

@@ -1,31 +1,13 @@
 -- Deploy citeledger:gate/record_gates to pg
+-- requires: gate/record_gates@v0.1.0
 -- requires: gate/recount
--- requires: gate/work_product_fiduciary_gate
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.warn_of_unrecognized(
-  p_statuses text
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  raise warning using
-    message = format('unrecognized verification status: %s', p_statuses),
-    detail = 'Entries with such a status count in no tier, and flag their turn.',
-    hint = 'Finalize the turn again once its sources carry a known verification_method.';
-end
-$$;
-
-create function citeledger_private.record_gates(
+create or replace function citeledger_private.record_gates(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
@@ -39,48 +21,63 @@ as $$
 declare
   v_unrecognized text;
 begin
+  -- A verdict that is there is updated, not upserted: the lock that an upsert takes in one guard
+  -- would be carried from version to version by the next, each time in a new multixact. Nobody else
+  -- writes verdicts of turns that the caller holds; should a hidden one be there after all, the key
+  -- raises, and the turn has none.
   with counted as materialized (
-    select * from citeledger_private.recount(p_firm_id, p_message_ids)
-  ),
-  recorded as (
-    insert into citeledger.work_product_fiduciary_gate as g (
-      firm_id, message_id, chat_id, project_id,
-      gate_status,
-      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
-      confidence, computed_at
-    )
     select
-      p_firm_id, c.message_id, c.chat_id, c.project_id,
+      c.*,
       case
         when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
         when c.supported_count > 0 then 'supported_only'
         else 'fiduciary_grade'
-      end,
-      c.pass_count, c.supported_count, c.fail_count,
-      c.pass_count + c.supported_count + c.fail_count,
-      c.unrecognized_count,
-      c.confidence, clock_timestamp()
-    from counted as c
-    on conflict (firm_id, message_id) do update
+      end as gate_status,
+      c.pass_count + c.supported_count + c.fail_count as total_assertions
+    from citeledger_private.recount(p_firm_id, p_message_ids) as c
+  ),
+  changed as (
+    update citeledger.work_product_fiduciary_gate as g
     set
-      project_id = excluded.project_id,
-      gate_status = excluded.gate_status,
-      pass_count = excluded.pass_count,
-      supported_count = excluded.supported_count,
-      fail_count = excluded.fail_count,
-      total_assertions = excluded.total_assertions,
-      unrecognized_count = excluded.unrecognized_count,
-      confidence = excluded.confidence,
-      computed_at = excluded.computed_at
-    where (
+      project_id = c.project_id,
+      gate_status = c.gate_status,
+      pass_count = c.pass_count,
+      supported_count = c.supported_count,
+      fail_count = c.fail_count,
+      total_assertions = c.total_assertions,
+      unrecognized_count = c.unrecognized_count,
+      confidence = c.confidence,
+      computed_at = clock_timestamp()
+    from counted as c
+    where g.firm_id = p_firm_id
+      and g.message_id = c.message_id
+      and (
         g.project_id, g.gate_status, g.pass_count, g.supported_count, g.fail_count,
         g.total_assertions, g.unrecognized_count, g.confidence
       ) is distinct from (
-        excluded.project_id, excluded.gate_status, excluded.pass_count, excluded.supported_count,
-        excluded.fail_count, excluded.total_assertions, excluded.unrecognized_count,
-        excluded.confidence
+        c.project_id, c.gate_status, c.pass_count, c.supported_count, c.fail_count,
+        c.total_assertions, c.unrecognized_count, c.confidence
       )
-    returning g.message_id
+  ),
+  recorded as (
+    insert into citeledger.work_product_fiduciary_gate (
+      firm_id, message_id, chat_id, project_id,
+      gate_status,
+      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
+      confidence
+    )
+    select
+      p_firm_id, c.message_id, c.chat_id, c.project_id,
+      c.gate_status,
+      c.pass_count, c.supported_count, c.fail_count, c.total_assertions, c.unrecognized_count,
+      c.confidence
+    from counted as c
+    where not exists (
+      select
+      from citeledger.work_product_fiduciary_gate as g
+      where g.firm_id = p_firm_id and g.message_id = c.message_id
+    )
+    returning message_id
   )
   select string_agg(distinct s.status, ', ')
   into v_unrecognized
@@ -93,14 +90,11 @@ begin
 end
 $$;
 
-comment on function citeledger_private.warn_of_unrecognized(text) is
-  'Raises the WARNING that names the statuses, of one call, that belong to no tier.';
 comment on function citeledger_private.record_gates(uuid, uuid[]) is
   'Computes and stores the verdict of each of the given turns, in one statement; an unchanged '
   'verdict is not written. Warns once, naming the distinct unrecognised statuses. The caller holds '
   'the lock of every turn.';
 
-revoke all on function citeledger_private.warn_of_unrecognized(text) from public;
 revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public;
 
 commit;

@@ -1,13 +1,13 @@
 -- Deploy citeledger:gate/recount to pg
+-- requires: gate/recount@v0.1.0
 -- requires: gate/verification_tier
--- requires: ledger/citation_ledger_entry
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.recount(
+create or replace function citeledger_private.recount(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
@@ -72,46 +72,42 @@ begin
   ) as c
   cross join lateral (
     select
-      coalesce(sum(g.entries) filter (where g.tier = 'pass'), 0)::integer as pass_count,
-      coalesce(sum(g.entries) filter (where g.tier = 'supported'), 0)::integer as supported_count,
-      coalesce(sum(g.entries) filter (where g.tier = 'fail'), 0)::integer as fail_count,
-      coalesce(sum(g.entries) filter (where g.tier is null), 0)::integer as unrecognized_count,
-      coalesce(sum(g.citation_entries), 0) as citation_entries,
+      coalesce(sum(v.entries) filter (where v.tier = 'pass'), 0)::integer as pass_count,
+      coalesce(sum(v.entries) filter (where v.tier = 'supported'), 0)::integer as supported_count,
+      coalesce(sum(v.entries) filter (where v.tier = 'fail'), 0)::integer as fail_count,
+      coalesce(sum(v.entries) filter (where v.tier is null), 0)::integer as unrecognized_count,
+      -- A tool source is no citation, and its entry alone is provenance.
+      coalesce(sum(v.entries) filter (where v.tier is distinct from 'provenance'), 0)
+        as citation_entries,
       -- As numeric: a mean over double precision depends on the order of the rows.
-      (sum(g.confidence) filter (where g.tier in ('pass', 'supported', 'fail'))
-        / nullif(sum(g.confidences) filter (where g.tier in ('pass', 'supported', 'fail')), 0)
+      (sum(v.confidence::numeric * v.entries) filter (where v.tier in ('pass', 'supported', 'fail'))
+        / nullif(
+          sum(v.entries) filter (
+            where v.tier in ('pass', 'supported', 'fail') and v.confidence is not null
+          ),
+          0
+        )
       )::double precision as confidence,
-      array_agg(g.verification_status order by g.verification_status collate "C")
-        filter (where g.tier is null) as unrecognized_statuses
+      array_agg(v.verification_status) filter (where v.tier is null) as unrecognized_statuses
     from (
+      -- A turn has few different confidences: each becomes a numeric once.
       select
-        v.verification_status,
-        citeledger.verification_tier(v.verification_status) as tier,
-        sum(v.entries) as entries,
-        sum(v.citation_entries) as citation_entries,
-        sum(v.confidence::numeric * v.entries) as confidence,
-        coalesce(sum(v.entries) filter (where v.confidence is not null), 0) as confidences
-      from (
-        -- A turn has few different confidences: each becomes a numeric once.
-        select
-          e.verification_status,
-          e.confidence,
-          count(*) as entries,
-          count(*) filter (where e.message_tool_source_id is null) as citation_entries
-        from citeledger.citation_ledger_entry as e
-        where e.firm_id = p_firm_id and e.message_id = m.id
-        group by e.verification_status, e.confidence
-      ) as v
-      group by v.verification_status
-    ) as g
+        e.verification_status,
+        citeledger.verification_tier(e.verification_status) as tier,
+        e.confidence,
+        count(*)::integer as entries
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = p_firm_id and e.message_id = m.id
+      group by e.verification_status, e.confidence
+    ) as v
   ) as counted;
 end
 $$;
 
 comment on function citeledger_private.recount(uuid, uuid[]) is
   'What the ledger of the given turns says now: one row for each message that is the assistant''s. '
-  'fail_count includes the citations that have no entry. unrecognized_statuses: the distinct '
-  'statuses that verification_tier does not know, or null.';
+  'fail_count includes the citations that have no entry. unrecognized_statuses: those '
+  'that verification_tier does not know, one of them perhaps more than once, or null.';
 
 revoke all on function citeledger_private.recount(uuid, uuid[]) from public;
 

@@ -1,15 +1,14 @@
 -- Deploy citeledger:gate/settle to pg
--- requires: ledger/assemble_rows
+-- requires: gate/settle@v0.1.0
 -- requires: gate/record_gates
 -- requires: gate/settle_new
--- requires: gate/withdraw_gates
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.settle(
+create or replace function citeledger_private.settle(
   p_firm_id uuid,
   p_message_ids uuid[],
   p_source_ids uuid[] default null
@@ -22,7 +21,10 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_message_ids uuid[] := p_message_ids;
+  v_settled uuid[];
   v_source_ids uuid[] := p_source_ids;
+  v_complete bigint;
   v_stage text := 'assemble';
   v_sqlstate text;
   v_message_id uuid;
@@ -53,16 +55,25 @@ begin
   -- steps below find out which of them it is.
   if v_source_ids is null then
     begin
-      perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
-      if citeledger_private.settle_new(p_firm_id, p_message_ids) then
-        return;
-      end if;
+      select n.settled
+      into v_settled
+      from citeledger_private.settle_new(p_firm_id, v_message_ids) as n;
     exception
       when serialization_failure then
         raise;
       when others or assert_failure then
         null;
     end;
+    if cardinality(v_settled) = cardinality(v_message_ids) then
+      return;
+    end if;
+    if cardinality(v_settled) > 0 then
+      v_message_ids := array(
+        select t.id from unnest(v_message_ids) as t (id)
+        except
+        select t.id from unnest(v_settled) as t (id)
+      );
+    end if;
   end if;
 
   -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.
@@ -70,23 +81,25 @@ begin
   begin
     -- Where an earlier attempt failed, more than the changed sources may be missing.
     -- Nested, so that a whole turn is assembled even where the gate's table is broken.
-    if v_source_ids is not null then
-      if (
-        select count(*)
-        from citeledger.work_product_fiduciary_gate as g
-        where g.firm_id = p_firm_id
-          and g.message_id = any(p_message_ids)
-          and not exists (
-            select
-            from citeledger.finalize_failure as f
-            where f.firm_id = p_firm_id and f.message_id = g.message_id
-          )
-      ) < cardinality(p_message_ids) then
+    if v_source_ids is null then
+      perform citeledger_private.clear_failures(p_firm_id, v_message_ids);
+    else
+      with cleared as (
+        delete from citeledger.finalize_failure as f
+        where f.firm_id = p_firm_id and f.message_id = any(v_message_ids)
+        returning f.message_id
+      )
+      select count(*)
+      into v_complete
+      from citeledger.work_product_fiduciary_gate as g
+      where g.firm_id = p_firm_id
+        and g.message_id = any(v_message_ids)
+        and not exists (select from cleared as c where c.message_id = g.message_id);
+      if v_complete < cardinality(v_message_ids) then
         v_source_ids := null;
       end if;
     end if;
-    perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
-    perform citeledger_private.assemble_set(p_firm_id, p_message_ids, v_source_ids);
+    perform citeledger_private.assemble_set(p_firm_id, v_message_ids, v_source_ids);
   exception
     when serialization_failure then
       raise;
@@ -95,11 +108,11 @@ begin
   end;
 
   -- The fault may lie in single rows of the one turn: try each.
-  if left(v_sqlstate, 2) in ('22', '23') and cardinality(p_message_ids) = 1 then
+  if left(v_sqlstate, 2) in ('22', '23') and cardinality(v_message_ids) = 1 then
     v_sqlstate := null;
     begin
-      perform citeledger_private.clear_failures(p_firm_id, p_message_ids);
-      perform citeledger_private.assemble_rows(p_firm_id, p_message_ids[1], v_source_ids);
+      perform citeledger_private.clear_failures(p_firm_id, v_message_ids);
+      perform citeledger_private.assemble_rows(p_firm_id, v_message_ids[1], v_source_ids);
     exception
       when serialization_failure then
         raise;
@@ -111,7 +124,7 @@ begin
   if v_sqlstate is null then
     v_stage := 'gate';
     begin
-      perform citeledger_private.record_gates(p_firm_id, p_message_ids);
+      perform citeledger_private.record_gates(p_firm_id, v_message_ids);
     exception
       when serialization_failure then
         raise;
@@ -124,11 +137,11 @@ begin
     return;
   end if;
 
-  if cardinality(p_message_ids) = 1 then
-    perform citeledger_private.withdraw_gates(p_firm_id, p_message_ids, v_stage, v_sqlstate);
+  if cardinality(v_message_ids) = 1 then
+    perform citeledger_private.withdraw_gates(p_firm_id, v_message_ids, v_stage, v_sqlstate);
   else
     -- One bad turn spoils no other.
-    foreach v_message_id in array p_message_ids loop
+    foreach v_message_id in array v_message_ids loop
       perform citeledger_private.settle(p_firm_id, array[v_message_id], p_source_ids);
     end loop;
   end if;

@@ -1,5 +1,5 @@
 -- Deploy citeledger:gate/settle_new to pg
--- requires: ledger/entry_values
+-- requires: gate/settle_new@v0.1.0
 -- requires: gate/record_gates
 
 begin;
@@ -7,51 +7,51 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
+-- It returns something else than before.
+drop function citeledger_private.settle_new(uuid, uuid[]);
+
 create function citeledger_private.settle_new(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
-returns boolean
+returns table (
+  settled uuid[],
+  entries bigint,
+  gate jsonb
+)
 language plpgsql
 volatile
 parallel unsafe
 security invoker
+rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_unrecognized text;
+  v_unrecognized bigint;
 begin
   -- The array through a sub-select, here and below: its length would else make each plan look worth
-  -- making anew.
-  if exists (
-    select
-    from unnest((select p_message_ids)) as t (id)
-    where exists (
-        select
-        from citeledger.work_product_fiduciary_gate as g
-        where g.firm_id = p_firm_id and g.message_id = t.id
-        offset 0
-      )
-      or exists (
-        select
-        from citeledger.citation_ledger_entry as e
-        where e.firm_id = p_firm_id and e.message_id = t.id
-        offset 0
-      )
-  ) then
-    return false;
-  end if;
-
-  -- The caller holds the messages, so nobody else writes what was not there: no conflict to look
-  -- for in every unique key. What is counted is what was written, so nothing is read again; and as
-  -- every source has just got its entry, no citation is without one.
+  -- making anew. The caller holds the messages, so nobody else writes what was not there: no
+  -- conflict to look for in every unique key. What is counted is what was written, so nothing is
+  -- read again; and as every source has just got its entry, no citation is without one.
   with turn as materialized (
     select m.id, m.chat_id, c.project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
       from citeledger.messages as m
-      where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
+      where m.firm_id = p_firm_id
+        and m.id = t.id
+        and m.role = 'assistant'
+        and not exists (
+          select
+          from citeledger.citation_ledger_entry as e
+          where e.firm_id = p_firm_id and e.message_id = t.id
+        )
+        and not exists (
+          select
+          from citeledger.finalize_failure as f
+          where f.firm_id = p_firm_id and f.message_id = t.id
+        )
       offset 0
     ) as m
     cross join lateral (
@@ -101,37 +101,38 @@ begin
       where s.firm_id = p_firm_id and s.message_id = t.id
       offset 0
     ) as d
-    returning message_id, verification_status, confidence
-  ),
-  status as materialized (
-    select
-      w.message_id,
-      w.verification_status,
-      citeledger.verification_tier(w.verification_status) as tier,
-      count(*) as entries,
-      sum(w.confidence::numeric) as confidence,
-      count(w.confidence) as confidences
-    from written as w
-    group by w.message_id, w.verification_status
+    returning message_id, chat_id, project_id, verification_status, confidence
   ),
   counted as (
     select
-      t.id as message_id,
-      t.chat_id,
-      t.project_id,
-      coalesce(sum(s.entries) filter (where s.tier = 'pass'), 0)::integer as pass_count,
-      coalesce(sum(s.entries) filter (where s.tier = 'supported'), 0)::integer as supported_count,
-      coalesce(sum(s.entries) filter (where s.tier = 'fail'), 0)::integer as fail_count,
-      coalesce(sum(s.entries) filter (where s.tier is null), 0)::integer as unrecognized_count,
-      (sum(s.confidence) filter (where s.tier in ('pass', 'supported', 'fail'))
-        / nullif(sum(s.confidences) filter (where s.tier in ('pass', 'supported', 'fail')), 0)
-      )::double precision as confidence
-    from turn as t
-    left join status as s on s.message_id = t.id
-    group by t.id, t.chat_id, t.project_id
+      w.message_id,
+      w.chat_id,
+      w.project_id,
+      count(*) filter (where w.tier = 'pass')::integer as pass_count,
+      count(*) filter (where w.tier = 'supported')::integer as supported_count,
+      count(*) filter (where w.tier = 'fail')::integer as fail_count,
+      count(*) filter (where w.tier is null)::integer as unrecognized_count,
+      -- As numeric: a mean over double precision depends on the order of the rows.
+      avg(w.confidence::numeric) filter (where w.tier in ('pass', 'supported', 'fail'))
+        ::double precision as confidence
+    from (
+      select
+        w.message_id,
+        w.chat_id,
+        w.project_id,
+        citeledger.verification_tier(w.verification_status) as tier,
+        w.confidence
+      from written as w
+      union all
+      -- A turn without sources has a verdict too. What is no assertion counts in nothing.
+      select t.id, t.chat_id, t.project_id, 'provenance', null
+      from turn as t
+      offset 0
+    ) as w
+    group by w.message_id, w.chat_id, w.project_id
   ),
   recorded as (
-    insert into citeledger.work_product_fiduciary_gate (
+    insert into citeledger.work_product_fiduciary_gate as g (
       firm_id, message_id, chat_id, project_id,
       gate_status,
       pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
@@ -149,27 +150,45 @@ begin
       c.unrecognized_count,
       c.confidence
     from counted as c
-    returning message_id
+    -- A verdict that was there is for others to count again.
+    on conflict (firm_id, message_id) do nothing
+    returning
+      g.message_id,
+      g.unrecognized_count,
+      -- Only whoever asks for one turn reports it.
+      case when cardinality(p_message_ids) = 1 then to_jsonb(g) - 'firm_id' end as gate
   )
-  select string_agg(distinct s.verification_status, ', ')
-  into v_unrecognized
-  from status as s
-  where s.tier is null;
+  select
+    array_agg(r.message_id),
+    (select count(*) from written),
+    (array_agg(r.gate))[1],
+    sum(r.unrecognized_count)
+  into settled, entries, gate, v_unrecognized
+  from recorded as r;
 
-  if v_unrecognized is not null then
-    perform citeledger_private.warn_of_unrecognized(v_unrecognized);
+  if v_unrecognized > 0 then
+    perform citeledger_private.warn_of_unrecognized(
+      (
+        select string_agg(distinct e.verification_status, ', ')
+        from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id
+          and e.message_id = any(settled)
+          and citeledger.verification_tier(e.verification_status) is null
+      )
+    );
   end if;
-  return true;
+  return next;
 end
 $$;
 
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
-  'Assembles the ledger and records the verdicts of turns of the assistant that have neither an '
-  'entry nor a verdict yet, in one statement; what it writes is what assemble_set and record_gates '
-  'would. False, and nothing is done, where a turn has something already. The caller holds the '
-  'lock of every turn, acts for p_firm_id, and is under read committed: above it others may have '
-  'written what the snapshot does not show. Raises the WARNING of warn_of_unrecognized. Errors: '
-  'those of the constraints.';
+  'Assembles the ledger and records the verdicts of those of the turns of the assistant that have '
+  'neither an entry nor a verdict yet, in one statement; what it writes is what assemble_set and '
+  'record_gates would. Logged failures of all of them are cleared. One row: which turns it '
+  'settled (null: none), how many entries it wrote, and, where p_message_ids is one turn, the '
+  'row of its verdict less firm_id. The caller holds the lock of every turn, acts for p_firm_id, '
+  'and is under read committed: above it others may have written what the snapshot does not show. '
+  'Raises the WARNING of warn_of_unrecognized. Errors: those of the constraints.';
 
 revoke all on function citeledger_private.settle_new(uuid, uuid[]) from public;
 

@@ -1,34 +1,31 @@
 -- Deploy citeledger:gate/verification_tier to pg
--- requires: tenancy/schemas
+-- requires: gate/verification_tier@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.verification_tier(
+-- In place of a call the planner puts what is below, for every entry of a ledger: that takes a body
+-- that is bound when the function is made, and no setting of its own.
+create or replace function citeledger.verification_tier(
   p_status text
 )
 returns text
-language plpgsql
+language sql
 immutable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return case p_status collate "C"
-    when 'exact_match' then 'pass'
-    when 'tolerant_match' then 'pass'
-    when 'paraphrase_judge' then 'supported'
-    when 'ensemble_strict' then 'supported'
-    when 'ensemble_majority' then 'supported'
-    when 'unverified' then 'fail'
-    when 'failed' then 'fail'
-    when 'provenance' then 'provenance'
-  end;
-end
-$$;
+return case p_status collate "C"
+  when 'exact_match' then 'pass'
+  when 'tolerant_match' then 'pass'
+  when 'paraphrase_judge' then 'supported'
+  when 'ensemble_strict' then 'supported'
+  when 'ensemble_majority' then 'supported'
+  when 'unverified' then 'fail'
+  when 'failed' then 'fail'
+  when 'provenance' then 'provenance'
+end;
 
 comment on function citeledger.verification_tier(text) is
   'The tier of a verification status: pass (exact_match, tolerant_match), supported '

@@ -1,12 +1,14 @@
 -- Deploy citeledger:graph/walk_citations to pg
+-- requires: graph/walk_citations@v0.1.0
 -- requires: graph/get_citations
+-- requires: graph/documents_to_check
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.walk_citations(
+create or replace function citeledger.walk_citations(
   p_document_ids uuid[],
   p_max_hops integer default 2,
   p_direction text default 'both'
@@ -27,7 +29,10 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_frontier uuid[];
   v_visited uuid[];
+  v_suspects uuid[];
   v_hop integer := 0;
+  v_has_walls boolean;
+  v_has_withdrawn boolean;
 begin
   perform citeledger.require_permission('matters:read');
   if p_max_hops is null or p_max_hops < 0 then
@@ -45,45 +50,94 @@ begin
       hint = 'Pass cites, cited_by or both.';
   end if;
 
-  v_frontier := array(
-    select v.id from citeledger_private.visible_documents(v_firm_id, p_document_ids) as v (id)
-  );
+  -- What the firm has of either is asked once: it is all one snapshot. By the first of an index,
+  -- which costs the same whether there are many or none; whether any exists may be asked of the
+  -- whole table.
+  select
+    array(
+      select v.id
+      from citeledger_private.visible_documents(v_firm_id, p_document_ids) as v (id)
+      order by v.id
+    ),
+    (
+      select m.project_id
+      from citeledger.project_members as m
+      where m.firm_id = v_firm_id
+      order by m.project_id
+      limit 1
+    ) is not null,
+    (
+      select d.id
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.deleted_at is not null
+      order by d.id
+      limit 1
+    ) is not null
+  into v_frontier, v_has_walls, v_has_withdrawn;
   v_visited := v_frontier;
 
   -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
   loop
-    return query select f.id, v_hop from unnest(v_frontier) as f (id) order by f.id;
+    -- In the order of the array, which is that of the ids.
+    return query select unnest(v_frontier), v_hop;
     exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
     v_hop := v_hop + 1;
     v_frontier := array(
-      select v.id
-      from citeledger_private.visible_documents(
-        v_firm_id,
-        array(
-          (
-            select e.cited_document_id
-            from unnest(v_frontier) as f (id)
-            cross join lateral (
-              select c.cited_document_id
-              from citeledger.document_citations as c
-              where c.firm_id = v_firm_id and c.citing_document_id = f.id
-            ) as e
-            where p_direction in ('cites', 'both')
-            union
-            select e.citing_document_id
-            from unnest(v_frontier) as f (id)
-            cross join lateral (
-              select c.citing_document_id
-              from citeledger.document_citations as c
-              where c.firm_id = v_firm_id and c.cited_document_id = f.id
-            ) as e
-            where p_direction in ('cited_by', 'both')
-          )
-          except
-          select s.id from unnest(v_visited) as s (id)
+      select e.id
+      from (
+        (
+          select c.cited_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.citing_document_id = any(v_frontier)
+            and p_direction in ('cites', 'both')
+          union all
+          select c.citing_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.cited_document_id = any(v_frontier)
+            and p_direction in ('cited_by', 'both')
         )
-      ) as v (id)
+        except
+        select s.id from unnest(v_visited) as s (id)
+      ) as e (id)
+      order by e.id
     );
+    -- Both ends of an edge are documents of the firm, by its foreign keys. One that is live and of
+    -- no matter is there for the whole firm, as is one of any matter where no wall stands. So only
+    -- the others are looked at; which they are two indexes know, without a row of any other.
+    if v_has_walls or v_has_withdrawn then
+      v_suspects := array(
+        select d.id
+        from citeledger.documents as d
+        where v_has_withdrawn
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and d.deleted_at is not null
+        union all
+        select d.id
+        from citeledger.documents as d
+        where v_has_walls
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and num_nonnulls(d.project_id) = 1
+      );
+      if cardinality(v_suspects) > 0 then
+        v_frontier := array(
+          select f.id
+          from (
+            select r.id from unnest(v_frontier) as r (id)
+            except
+            (
+              select s.id from unnest(v_suspects) as s (id)
+              except
+              select v.id from citeledger_private.visible_documents(v_firm_id, v_suspects) as v (id)
+            )
+          ) as f
+          order by f.id
+        );
+      end if;
+    end if;
     v_visited := v_visited || v_frontier;
   end loop;
 end

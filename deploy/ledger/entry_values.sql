@@ -1,12 +1,12 @@
 -- Deploy citeledger:ledger/entry_values to pg
--- requires: ledger/citation_ledger_entry
+-- requires: ledger/entry_values@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.entry_values(
+create or replace function citeledger_private.entry_values(
   p_firm_id uuid,
   p_message_ids uuid[],
   p_source_ids uuid[]
@@ -35,10 +35,25 @@ set search_path = pg_catalog, pg_temp
 -- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+  v_sorted uuid[];
+  v_least uuid := uuid '00000000-0000-0000-0000-000000000000';
+  v_greatest uuid := uuid 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 begin
+  if p_source_ids is not null then
+    v_sorted := case
+      when cardinality(p_source_ids) > 1
+        then array(select s.id from unnest(p_source_ids) as s (id) order by s.id)
+      else p_source_ids
+    end;
+    v_least := v_sorted[1];
+    v_greatest := v_sorted[cardinality(v_sorted)];
+  end if;
+
   -- Laterally, an index look-up for each turn, whatever the planner knows of the tables: "offset 0"
-  -- keeps it from turning this into a scan of the firm. All sources or the changed ones, each by a
-  -- key of its own: an "or" would read the whole turn for one late source.
+  -- keeps it from turning this into a scan of the firm. All sources, or from the first of the
+  -- changed ones to the last: an "or" alone would read the whole turn for one late source, and a
+  -- branch for each case would be twice as much to prepare.
   return query
   with turn as materialized (
     select m.id, m.chat_id, c.project_id
@@ -68,11 +83,10 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_citations as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
-    union all
-    select s.*
-    from citeledger.message_citations as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and s.id between v_least and v_greatest
+      and (p_source_ids is null or s.id = any(p_source_ids))
     offset 0
   ) as s
   union all
@@ -88,11 +102,10 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_caselaw_citations as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
-    union all
-    select s.*
-    from citeledger.message_caselaw_citations as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and s.id between v_least and v_greatest
+      and (p_source_ids is null or s.id = any(p_source_ids))
     offset 0
   ) as s
   union all
@@ -108,11 +121,10 @@ begin
   cross join lateral (
     select s.*
     from citeledger.message_tool_sources as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and p_source_ids is null
-    union all
-    select s.*
-    from citeledger.message_tool_sources as s
-    where s.firm_id = p_firm_id and s.message_id = t.id and s.id = any(p_source_ids)
+    where s.firm_id = p_firm_id
+      and s.message_id = t.id
+      and s.id between v_least and v_greatest
+      and (p_source_ids is null or s.id = any(p_source_ids))
     offset 0
   ) as s;
 end

@@ -1,12 +1,12 @@
 -- Deploy citeledger:tenancy/current_user_id to pg
--- requires: tenancy/schemas
+-- requires: tenancy/current_user_id@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.current_user_id()
+create or replace function citeledger.current_user_id()
 returns uuid
 language plpgsql
 stable
@@ -29,9 +29,10 @@ begin
     end if;
     v_setting := v_claims::jsonb ->> 'sub';
   end if;
-  -- Dashes in their places and else nothing but digits, as in current_firm_id.
-  if v_setting like '________-____-____-____-____________'
-    and translate(v_setting, '0123456789abcdefABCDEF', '') = '----'
+  -- Dashes in their places, nowhere else, and the rest digits, as in current_firm_id.
+  if v_setting collate "C" like '________-____-____-____-____________'
+    and v_setting collate "C" not like '%-%-%-%-%-%'
+    and v_setting collate "C" !~ '[^0-9a-fA-F-]'
   then
     return v_setting::uuid;
   end if;

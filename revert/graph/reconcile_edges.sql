@@ -5,7 +5,104 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
--- As it was in 0.1.0.
+-- As they were in 0.1.0.
+create or replace function citeledger_private.judged_references(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_keys text[]
+)
+returns table (
+  citing_document_id uuid,
+  cited_document_id uuid,
+  cited_doi text,
+  source text,
+  list_position integer,
+  fate citeledger_private.reference_fate
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+  if p_document_ids is null and p_keys is null then
+    -- The whole firm: every key is looked up in one pass over its live holders. A full join, for
+    -- without statistics the planner would take a left one for a loop in a loop.
+    return query
+    with holder as materialized (
+      select d.doi_key, count(*) as holders, (array_agg(d.id))[1] as document_id
+      from citeledger.documents as d
+      where d.firm_id = p_firm_id and d.doi_key is not null and d.deleted_at is null
+      group by d.doi_key
+    ),
+    reference as materialized (
+      select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+      from citeledger.document_references as r
+      where r.firm_id = p_firm_id
+        and r.document_id in (
+          select a.id from citeledger.documents as a
+          where a.firm_id = p_firm_id and a.deleted_at is null
+        )
+    ),
+    looked_up as materialized (
+      select
+        r.id, r.document_id, r.cited_doi, r.source, r.position,
+        h.holders, h.document_id as holder_id
+      from reference as r
+      full join holder as h on h.doi_key = r.doi_key
+    )
+    select
+      l.document_id, l.holder_id, l.cited_doi, l.source, l.position,
+      case
+        when l.holders is null then 'unmatched'
+        when l.holders > 1 then 'ambiguous'
+        when l.holder_id = l.document_id then 'self_citation'
+        else 'matched'
+      end::citeledger_private.reference_fate
+    from looked_up as l
+    where l.id is not null;
+    return;
+  end if;
+  return query
+  with reference as materialized (
+    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from citeledger.document_references as r
+    where r.firm_id = p_firm_id and r.document_id = any(p_document_ids)
+    union all
+    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from citeledger.document_references as r
+    where r.firm_id = p_firm_id
+      and r.doi_key = any(p_keys)
+      and r.document_id <> all(p_document_ids)
+  )
+  -- Laterally, an index look-up for each: no plan without statistics makes it a loop in a loop.
+  select
+    r.document_id, h.document_id, r.cited_doi, r.source, r.position,
+    case
+      when h.holders = 0 then 'unmatched'
+      when h.holders > 1 then 'ambiguous'
+      when h.document_id = r.document_id then 'self_citation'
+      else 'matched'
+    end::citeledger_private.reference_fate
+  from reference as r
+  cross join lateral (
+    select a.deleted_at
+    from citeledger.documents as a
+    where a.firm_id = p_firm_id and a.id = r.document_id
+    offset 0
+  ) as a
+  cross join lateral (
+    select count(*) as holders, (array_agg(d.id))[1] as document_id
+    from citeledger.documents as d
+    where d.firm_id = p_firm_id and d.doi_key = r.doi_key and d.deleted_at is null
+  ) as h
+  where a.deleted_at is null;
+end
+$$;
+
 create or replace function citeledger_private.reconcile_edges(
   p_firm_id uuid,
   p_document_ids uuid[],

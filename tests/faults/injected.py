@@ -86,9 +86,14 @@ WHOLE = [
     Fault(
         "no space on the ledger's disk", *raising(_LEDGER, "insert", "53100"), "assemble", "53100"
     ),
-    Fault("no space on the verdicts' disk", *raising(_GATE, "insert", "53100"), "gate", "53100"),
+    Fault(
+        "no space on the verdicts' disk",
+        *raising(_GATE, "insert or update", "53100"),
+        "gate",
+        "53100",
+    ),
     Fault("no memory", *raising(_LEDGER, "insert", "53200"), "assemble", "53200"),
-    Fault("corrupt data", *raising(_GATE, "insert", "XX001"), "gate", "XX001"),
+    Fault("corrupt data", *raising(_GATE, "insert or update", "XX001"), "gate", "XX001"),
     Fault("an error of no class", *raising(_LEDGER, "insert", "ZZZZZ"), "assemble", "ZZZZZ"),
     Fault("a failed assertion", *raising(_LEDGER, "insert", "P0004"), "assemble", "P0004"),
 ]

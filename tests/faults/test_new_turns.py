@@ -9,7 +9,13 @@ import psycopg
 import pytest
 
 from faults.injected import STEP_BY_STEP
-from faults.turns import warnings_of
+from faults.turns import (
+    assert_consistent,
+    entries,
+    failures,
+    verdict,
+    warnings_of,
+)
 from support.world import World, set_context
 
 if TYPE_CHECKING:
@@ -137,3 +143,63 @@ def test_a_status_that_nobody_knows_flags_a_new_turn(
     assert (gate["gate_status"], gate["unrecognized_count"]) == ("flagged", 1)
     assert gate["total_assertions"] == 1
     assert [w.message for w in warnings] == ["unrecognized verification status: guessed"]
+
+
+def test_new_and_old_turns_in_one_call(world: World, su: Connection, app: Connection) -> None:
+    """Those that have something go step by step, beside those that go at once."""
+    turns = [world.turn() for _ in range(4)]
+    fresh, assembled, counted, failed = turns
+    for turn in turns:
+        supported(world, turn)
+    su.execute(
+        "insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)"
+        " values (%s, %s, 'lock', '55P03')",
+        (world.firm_id, failed),
+    )
+    set_context(app, world.firm_id)
+    app.execute("select citeledger.assemble_ledger_entries(%s)", (assembled,))
+    app.execute("select citeledger.compute_and_record_gate(%s)", (counted,))
+    app.commit()
+    assert verdict(su, counted) == "flagged"
+
+    set_context(app, world.firm_id)
+    done = app.execute("select citeledger.finalize_turns(%s)", (turns,)).fetchone()
+    app.commit()
+    assert done == (4,)
+    assert written(su, assembled) == written(su, fresh)
+    assert written(su, counted) == written(su, fresh)
+    assert written(su, failed) == written(su, fresh)
+    assert failures(su, failed) == []
+    assert_consistent(su, world.firm_id)
+
+
+def test_new_entries_beside_a_verdict_that_was_there(
+    world: World, su: Connection, app: Connection
+) -> None:
+    turn = world.turn()
+    supported(world, turn)
+    set_context(app, world.firm_id)
+    app.execute("select citeledger.compute_and_record_gate(%s)", (turn,))
+    report = world.on(app).finalize(turn)
+    app.commit()
+    assert report["entries_written"] == 2
+    assert report["gate"]["gate_status"] == verdict(su, turn) == "supported_only"
+    assert_consistent(su, world.firm_id)
+
+
+def test_the_report_of_a_new_turn_is_what_is_stored(
+    world: World, su: Connection, app: Connection
+) -> None:
+    turn = world.turn(world.project())
+    every_kind(world, turn)
+    set_context(app, world.firm_id)
+    report = world.on(app).finalize(turn)
+    app.commit()
+    stored = su.execute(
+        "select to_jsonb(g) - 'firm_id' from citeledger.work_product_fiduciary_gate as g"
+        " where g.message_id = %s",
+        (turn,),
+    ).fetchone()
+    assert (report["gate"],) == stored
+    assert report["entries_written"] == entries(su, turn) == 8 * len(METHODS) + 2
+    assert report["finalized"] is True

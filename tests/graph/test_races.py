@@ -147,6 +147,23 @@ def test_two_changes_of_one_document(
     second.commit()
 
 
+def test_a_document_of_a_loader_without_a_firm(graph: Graph, opened: Opened) -> None:
+    """It comes to the lock with its row only, and looks for lists that name it after that."""
+    citing, _ = start(graph, None)
+    first, second = opened(), opened("postgres")
+    second.run("select set_config('citeledger.firm_id', '', true)")
+    first.run(RECORD, (citing, ["10.1000/b"]))
+    second.start(
+        "insert into citeledger.documents (firm_id, title, doi) values (%s, 'B', '10.1000/b')",
+        (graph.world.firm_id,),
+    )
+    second.blocked()
+    first.commit()
+    assert second.error() is None
+    second.commit()
+    assert graph.edges() == {("A", "B")}
+
+
 def test_exactly_one_edge_whichever_order(graph: Graph, opened: Opened) -> None:
     citing, _ = start(graph, None)
     first, second = opened(), opened()

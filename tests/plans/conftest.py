@@ -72,6 +72,15 @@ insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
 select m.firm_id, m.id, 'stage_' || n, '57014'
 from citeledger.messages as m, generate_series(1, 4) as n where m.firm_id = %(firm)s
 """
+# The first firm has a wall too, around none of its documents, and withdrew one that nothing cites.
+WALL = """
+insert into citeledger.projects (firm_id, matter_number, name) values (%(firm)s, 'W', 'Walled');
+insert into citeledger.project_members (firm_id, project_id, user_id)
+select p.firm_id, p.id, gen_random_uuid()
+from citeledger.projects as p where p.firm_id = %(firm)s and p.matter_number = 'W';
+insert into citeledger.documents (firm_id, title, deleted_at)
+values (%(firm)s, 'Withdrawn', now())
+"""
 # The first turns stay open; what is finalized is finalized in one go.
 FINALIZE = """
 select citeledger.finalize_turns(
@@ -155,6 +164,8 @@ def loaded(deployed: Database, copies: Copies) -> Iterator[Loaded]:
                 connection.execute("select citeledger.resolve_references(false)")
         for part in OTHERS.split(";\n"):
             connection.execute(part, {"firm": firms[1]})
+        for part in WALL.split(";\n"):
+            connection.execute(part, {"firm": firms[0]})
         connection.execute("vacuum (analyze)")
         connection.execute("load 'auto_explain'")
         for setting, value in SETTINGS.items():

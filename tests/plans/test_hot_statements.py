@@ -22,6 +22,8 @@ SPAN = (
     " 'char_start', 0, 'char_end', 12, 'quote', 'Rent is due.')"
     " from citeledger.documents as d where d.firm_id = %(firm)s and d.title = '7'"
 )
+IN_PAGE = f"select (s.span - 'block_index')::text from ({SPAN}) as s (span)"
+IN_NO_BLOCK = f"""select (s.span || '{{"block_index": 9}}')::text from ({SPAN}) as s (span)"""
 
 SOURCES = {
     "message_citations_message_source_key",
@@ -47,7 +49,8 @@ HOT = {
         "t_app",
         "select citeledger.finalize_turn(%s)",
         (OPEN,),
-        {"messages_pkey", "chats_pkey", *SOURCES, *LEDGER},
+        # Its verdict is written and not looked for.
+        {"messages_pkey", "chats_pkey", *SOURCES, "citation_ledger_entry_message_idx"},
     ),
     "finalize_turn, once more": Hot(
         "t_app",
@@ -112,6 +115,24 @@ HOT = {
         ),
         PAGE,
     ),
+    "cite, in a page": Hot(
+        "t_reader",
+        "select citeledger.cite(%s, %s)",
+        (f"{MATTER} and p.matter_number = '7'", IN_PAGE),
+        {*PAGE, "document_pages_pkey"},
+    ),
+    "cite_many, in a page and in no block": Hot(
+        "t_reader",
+        "select citeledger.cite_many(%s, jsonb_build_array(%s::jsonb, %s::jsonb))",
+        (f"{MATTER} and p.matter_number = '7'", IN_PAGE, IN_NO_BLOCK),
+        {*PAGE, "document_pages_pkey"},
+    ),
+    "resolve_span": Hot(
+        "t_app",
+        "select citeledger.resolve_span(%s)",
+        (f"select s.span::text from ({SPAN}) as s (span)",),
+        {"document_page_blocks_pkey"},
+    ),
     "read_pages": Hot(
         "t_reader",
         "select citeledger.read_pages(%s, %s, 2)",
@@ -137,7 +158,11 @@ HOT = {
         "t_reader",
         "select * from citeledger.walk_citations(array[%s]::uuid[], 2)",
         (RECORD,),
-        {"documents_pkey", "document_citations_pkey", "document_citations_cited_idx"},
+        {
+            "documents_pkey", "document_citations_pkey", "document_citations_cited_idx",
+            "project_members_pkey", "documents_withdrawn_idx", "documents_in_matters_idx",
+            "projects_pkey",
+        },
     ),
     "record_references": Hot(
         "t_app",
@@ -150,9 +175,15 @@ HOT = {
     ),
     "a document that arrives": Hot(
         "t_app",
-        "insert into citeledger.documents (title, doi) values ('New', '10.1000/2003')",
+        "insert into citeledger.documents (title, doi) values ('New', '10.1000/2002')",
         (),
         {"documents_doi_key_idx", "document_references_doi_key_idx"},
+    ),
+    "a document that no list names": Hot(
+        "t_app",
+        "insert into citeledger.documents (title, doi) values ('New', '10.1000/2003')",
+        (),
+        {"document_references_doi_key_idx"},
     ),
     "graph_stage": Hot(
         "t_reader",
@@ -175,3 +206,22 @@ def test_a_hot_call_uses_its_indexes(loaded: Loaded, call: str) -> None:
     assert len(plans.heard) > 1
     assert plans.read_whole == set(), call
     assert hot.indexes <= plans.indexes, hot.indexes - plans.indexes
+
+
+def test_a_trace_asks_for_the_wall_of_its_own_matter_once(loaded: Loaded) -> None:
+    """Not again for each quote from a document of that matter: by the policy, and by name."""
+    chat = loaded.one(
+        "select c.id from citeledger.chats as c"
+        " join citeledger.projects as p on p.id = c.project_id"
+        " where c.firm_id = %(firm)s and p.matter_number = '7'"
+    )
+    own = loaded.one(
+        "select count(*) from citeledger.chats as c"
+        " join citeledger.messages as m on m.chat_id = c.id"
+        " join citeledger.message_citations as k on k.message_id = m.id"
+        " join citeledger.documents as d on d.id = k.source_document_id"
+        f" where c.firm_id = %(firm)s and c.id = '{chat}' and d.project_id = c.project_id"
+    )
+    plans = loaded.plans_of("t_reader", "select citeledger.ledger_trace(%s)", chat)
+    asked = [statement for statement, _ in plans.heard if "project_members" in statement]
+    assert (own, len(asked)) == (5, 2)

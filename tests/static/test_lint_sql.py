@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from conftest import Database
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTION = "deploy/gate/verification_tier.sql"
+FUNCTION = "deploy/gate/verification_tier@v0.1.0.sql"
+BOUND = "deploy/gate/verification_tier.sql"
 
 
 def load(name: str) -> ModuleType:
@@ -103,6 +104,17 @@ def test_a_break_of_style_is_found(tree: Path, old: str, new: str, rule: str) ->
     script.write_text(text.replace(old, new, 1), encoding="utf-8")
     problems = lint_sql.check_style(tree)
     assert any(p.startswith(f"{FUNCTION}:") and p.endswith(f"[{rule}]") for p in problems), problems
+
+
+def test_only_a_body_that_is_bound_goes_without_a_search_path(tree: Path) -> None:
+    script = tree / BOUND
+    text = script.read_text(encoding="utf-8")
+    assert "search_path" not in text.split("create or replace", 1)[1]
+    loose = text.replace("return case", "as $$\n  select case").replace("\nend;", "\nend\n$$;")
+    assert loose.count("$$") == 2
+    script.write_text(loose, encoding="utf-8")
+    problems = lint_sql.check_style(tree)
+    assert [p for p in problems if p.startswith(f"{BOUND}:") and p.endswith("[attributes]")]
 
 
 @pytest.mark.parametrize("kind", ["deploy", "revert", "verify"])

@@ -16,7 +16,7 @@ select citeledger_private.verify_function(
   parallel safe
   returns jsonb
   security definer
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   stable
 $facts$);
 

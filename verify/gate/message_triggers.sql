@@ -10,8 +10,9 @@ select citeledger_private.verify_parts(
   trigger CREATE TRIGGER messages_finalize_inserted AFTER INSERT ON citeledger.messages REFERENCING
     NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION citeledger_private.finalize_inserted()
   trigger CREATE TRIGGER messages_finalize_updated AFTER UPDATE ON citeledger.messages REFERENCING
-    OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION
-    citeledger_private.finalize_updated()
+    OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT WHEN (((CURRENT_USER <>
+    'citeledger_owner'::name) OR (current_setting('citeledger.sealing'::text, true) IS DISTINCT FROM
+    (pg_trigger_depth())::text))) EXECUTE FUNCTION citeledger_private.finalize_updated()
   trigger CREATE TRIGGER messages_seal BEFORE UPDATE ON citeledger.messages FOR EACH ROW WHEN
     ((old.finalized_at IS NOT NULL)) EXECUTE FUNCTION citeledger_private.seal_message()
 $facts$);

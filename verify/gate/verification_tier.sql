@@ -12,12 +12,12 @@ select citeledger_private.verify_function(
   grant execute to citeledger_app
   grant execute to citeledger_reader
   immutable
-  language plpgsql
+  language sql
   owner citeledger_owner
   parallel safe
   returns text
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set nothing
 $facts$);
 
 rollback;

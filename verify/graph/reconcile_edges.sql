@@ -6,6 +6,19 @@ set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
 select citeledger_private.verify_function(
+  'citeledger_private.judged_references(uuid, uuid[], text[])', $facts$
+  arguments p_firm_id uuid, p_document_ids uuid[], p_keys text[]
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns TABLE(citing_document_id uuid, cited_document_id uuid, cited_doi text, source text,
+    list_position integer, fate citeledger_private.reference_fate)
+  security invoker
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
+  stable
+$facts$);
+
+select citeledger_private.verify_function(
   'citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)', $facts$
   arguments p_firm_id uuid, p_document_ids uuid[], p_keys text[], p_source text DEFAULT NULL::text,
     p_dry_run boolean DEFAULT false

@@ -5,7 +5,7 @@
 
 begin;
 
-select plan(38);
+select plan(46);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -128,6 +128,20 @@ select results_eq(
   'over a hub to all its leaves, each once'
 );
 
+select ok(
+  (
+    select bool_and((w.hop, w.document_id) > (w.hop_before, w.id_before))
+    from (
+      select w.hop, w.document_id,
+        lag(w.hop) over (order by w.place) as hop_before,
+        lag(w.document_id) over (order by w.place) as id_before
+      from citeledger.walk_citations(pg_temp.doc('A', 'H7'), 4)
+        with ordinality as w (document_id, hop, place)
+    ) as w
+  ),
+  'rows come by hop, and within a hop by id'
+);
+
 -- What is hidden is neither returned nor walked through.
 update citeledger.documents set deleted_at = now() where title = 'D';
 select is(pg_temp.walk(pg_temp.doc('A'), 9, 'cites'), 'A0 B1 C1', 'not through what is withdrawn');
@@ -148,6 +162,56 @@ select citeledger.set_context(
   current_setting('test.a')::uuid, '00000000-0000-4000-8000-000000000002', array['matters:read']
 );
 select is(pg_temp.walk(pg_temp.doc('A'), 9, 'cites'), 'A0 B1 C1 D2 E3', 'but for a member');
+
+-- Where a wall stands somewhere, the rest of the firm's documents are there all the same.
+select citeledger.set_context(current_setting('test.a')::uuid, null, array['matters:read']);
+select is(
+  pg_temp.walk(pg_temp.doc('H7'), 1, 'cited_by'), 'H70 F1', 'a walk that meets no matter'
+);
+insert into citeledger.projects (id, matter_number, name)
+values ('00000000-0000-4000-8000-0000000000f2', 'M-2', 'Open');
+update citeledger.documents set project_id = '00000000-0000-4000-8000-0000000000f2'
+where title in ('B', 'C', 'H8');
+select is(
+  pg_temp.walk(pg_temp.doc('A'), 9, 'cites'), 'A0 B1 C1', 'an open matter, and a wall behind it'
+);
+update citeledger.documents set project_id = '00000000-0000-4000-8000-0000000000f1'
+where title = 'C';
+select is(
+  pg_temp.walk(pg_temp.doc('A'), 9, 'both'), 'A0 B1 G1', 'of one hop one in an open matter stays'
+);
+select results_eq(
+  $$select w.hop, count(*)
+    from citeledger.walk_citations(pg_temp.doc('F'), 1) as w group by w.hop order by w.hop$$,
+  'values (0, 1::bigint), (1, 300)',
+  'and among many of no matter'
+);
+select ok(
+  (
+    select bool_and((w.hop, w.document_id) > (w.hop_before, w.id_before))
+    from (
+      select w.hop, w.document_id,
+        lag(w.hop) over (order by w.place) as hop_before,
+        lag(w.document_id) over (order by w.place) as id_before
+      from citeledger.walk_citations(pg_temp.doc('F'), 1)
+        with ordinality as w (document_id, hop, place)
+    ) as w
+  ),
+  'in their order'
+);
+-- Another firm's wall is nobody's here, nor is what it withdrew.
+update citeledger.documents set deleted_at = now() where title = 'H9';
+select citeledger.set_context(current_setting('test.b')::uuid, null, array['matters:read']);
+insert into citeledger.documents (title, doi) values ('X', '10.1000/x'), ('Y', '10.1000/y');
+select citeledger.record_references((pg_temp.doc('X'))[1], '{10.1000/y}');
+select is(pg_temp.walk(pg_temp.doc('X'), 9, 'both'), 'X0 Y1', 'a firm without walls');
+select citeledger.set_context(current_setting('test.a')::uuid, null, array['matters:read']);
+select results_eq(
+  $$select w.hop, count(*)
+    from citeledger.walk_citations(pg_temp.doc('F'), 1) as w group by w.hop order by w.hop$$,
+  'values (0, 1::bigint), (1, 299)',
+  'one of many is withdrawn'
+);
 
 -- What is refused.
 select throws_ok(

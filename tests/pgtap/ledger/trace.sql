@@ -5,7 +5,7 @@
 
 begin;
 
-select plan(31);
+select plan(35);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -244,7 +244,9 @@ from citeledger.documents as d
 order by d.id;
 select citeledger.finalize_turn('00000000-0000-4000-8000-0000000000e5');
 
-create function pg_temp.shown()
+create function pg_temp.shown(
+  p_chat_id uuid default '00000000-0000-4000-8000-0000000000c2'
+)
 returns text
 language sql
 as $$
@@ -267,7 +269,7 @@ as $$
     ', ' order by e.place
   )
   from jsonb_array_elements(
-    citeledger.ledger_trace('00000000-0000-4000-8000-0000000000c2') -> 'entries'
+    citeledger.ledger_trace(p_chat_id) -> 'entries'
   ) with ordinality as e (entry, place)
 $$;
 set local role citeledger_reader;
@@ -324,6 +326,83 @@ select unalike(
   citeledger.ledger_trace('00000000-0000-4000-8000-0000000000c1')::text,
   '%firm_id%',
   'a trace does not tell the firm'
+);
+
+-- The same in the chat of a matter: that its own matter is visible says nothing of another's, nor
+-- of what is privileged or deleted in its own.
+set local role citeledger_app;
+update citeledger.documents
+set is_privileged = (title = 'Memo'), deleted_at = case when title = 'Old lease' then now() end;
+insert into citeledger.chats (id, project_id)
+values ('00000000-0000-4000-8000-0000000000c4', '00000000-0000-4000-8000-0000000000f1');
+insert into citeledger.messages (id, chat_id, role)
+values
+  ('00000000-0000-4000-8000-0000000000e6', '00000000-0000-4000-8000-0000000000c4', 'assistant'),
+  ('00000000-0000-4000-8000-0000000000e7', '00000000-0000-4000-8000-0000000000c3', 'assistant');
+insert into citeledger.message_citations (message_id, source_document_id, source_text)
+select m.id, d.id, 'quote of ' || d.title
+from citeledger.messages as m, citeledger.documents as d
+where m.id in ('00000000-0000-4000-8000-0000000000e6', '00000000-0000-4000-8000-0000000000e7')
+order by d.id;
+select citeledger.finalize_turns(
+  array['00000000-0000-4000-8000-0000000000e6', '00000000-0000-4000-8000-0000000000e7']::uuid[]
+);
+set local role citeledger_reader;
+select is(
+  pg_temp.shown(c.chat_id::uuid),
+  'quote of Lease, withheld, withheld, quote of Secret',
+  format('to who may see both matters, in the chat of the %s one', c.which)
+)
+from (
+  values
+    ('00000000-0000-4000-8000-0000000000c4', 'open'),
+    ('00000000-0000-4000-8000-0000000000c3', 'walled')
+) as c (chat_id, which);
+select citeledger.set_context(current_setting('test.a')::uuid, null, array['matters:read']);
+select is(
+  pg_temp.shown('00000000-0000-4000-8000-0000000000c4'),
+  'quote of Lease, withheld, withheld, withheld',
+  'a quote from a hidden matter is withheld in the chat of a matter that is visible'
+);
+
+-- What a tier is, verification_tier says alone; one that it does not know is in unrecognized.sql.
+set local role citeledger_app;
+insert into citeledger.messages (id, chat_id, role)
+values (
+  '00000000-0000-4000-8000-0000000000e8', '00000000-0000-4000-8000-0000000000c4', 'assistant'
+);
+insert into citeledger.message_citations (message_id, source_text, verified, verification_method)
+select '00000000-0000-4000-8000-0000000000e8', 'a quote', s.status <> 'unverified',
+  nullif(s.status, 'unverified')
+from unnest(
+  array[
+    'exact_match', 'tolerant_match', 'paraphrase_judge', 'ensemble_strict', 'ensemble_majority',
+    'unverified', 'failed'
+  ]
+) as s (status);
+insert into citeledger.message_tool_sources (message_id, source_kind, label)
+values ('00000000-0000-4000-8000-0000000000e8', 'web_search', 'A result');
+select citeledger.finalize_turn('00000000-0000-4000-8000-0000000000e8');
+set local role citeledger_reader;
+select is(
+  (
+    select jsonb_object_agg(e.entry ->> 'verification_status', e.entry -> 'tier')
+    from jsonb_array_elements(
+      citeledger.ledger_trace(
+        '00000000-0000-4000-8000-0000000000c4', '00000000-0000-4000-8000-0000000000e8'
+      ) -> 'entries'
+    ) as e (entry)
+  ),
+  (
+    select jsonb_object_agg(s.status, citeledger.verification_tier(s.status))
+    from unnest(
+      array[
+        'exact_match', 'tolerant_match', 'paraphrase_judge', 'ensemble_strict',
+        'ensemble_majority', 'unverified', 'failed', 'provenance'
+      ]
+    ) as s (status)
+  ),
+  'each of the eight statuses has the tier that verification_tier gives it'
 );
 
 -- Whom it refuses.

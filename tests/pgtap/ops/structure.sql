@@ -452,6 +452,8 @@ select set_eq(
     'unique kg_relation_types_pkey on kg_relation_types (firm_id, relation_type)',
     'unique chunks_pkey on chunks (firm_id, id)',
     'documents_doi_key_idx on documents (firm_id, doi_key) where (doi_key IS NOT NULL)',
+    'documents_withdrawn_idx on documents (firm_id, id) where (deleted_at IS NOT NULL)',
+    'documents_in_matters_idx on documents (firm_id, id) where (num_nonnulls(project_id) = 1)',
     'kg_relationships_target_entity_idx on kg_relationships (firm_id, target_entity_id, '
       'source_entity_id)',
     'unique document_references_pkey on document_references (firm_id, id)',
@@ -568,7 +570,14 @@ select is_empty(
       ]
       and p.proconfig is distinct from array[
         'search_path=pg_catalog, pg_temp', 'quote_all_identifiers=off'
-      ]$$,
+      ]
+      -- Its names were bound when it was made, and the planner may put it in place of a call.
+      and not (
+        p.prosqlbody is not null
+        and p.proconfig is null
+        and p.provolatile = 'i'
+        and not p.prosecdef
+      )$$,
   'every function has its search_path set, and nothing else but how it is planned or quotes'
 );
 -- Those that read for one turn, document or chat: a plan made for a firm that is newer than the
@@ -580,9 +589,9 @@ select set_eq(
     where p.pronamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
       and 'plan_cache_mode=force_generic_plan' = any(p.proconfig)$$,
   array[
-    'cite_ledger_entry', 'clear_failures', 'count_entries', 'documents_in_scope',
-    'entry_values', 'finalize_report', 'get_citations', 'graph_stage', 'holds_record',
-    'judged_references', 'ledger_trace', 'lock_turns', 'read_pages', 'recheck_document',
+    'cite', 'cite_ledger_entry', 'cite_many', 'clear_failures', 'count_entries',
+    'documents_in_scope', 'entry_values', 'finalize_report', 'get_citations', 'graph_stage',
+    'holds_record', 'judged_references', 'ledger_trace', 'lock_turns', 'read_pages', 'recheck_document',
     'recount', 'resolve_spans', 'suggest_spans', 'visible_documents',
     'visible_matter_number', 'walk_citations'
   ],
@@ -630,7 +639,7 @@ select set_eq(
     'citeledger.metadata_only_violations() plpgsql stable, parallel safe, security invoker',
     'citeledger.require_permission(text) plpgsql stable, parallel safe, security invoker',
     'citeledger.set_context(uuid,uuid,text[]) plpgsql volatile, parallel unsafe, security invoker',
-    'citeledger.verification_tier(text) plpgsql immutable, parallel safe, security invoker',
+    'citeledger.verification_tier(text) sql immutable, parallel safe, security invoker',
     'citeledger.version() sql immutable, parallel safe, security invoker',
     'citeledger_private.assemble_rows(uuid,uuid,uuid[])'
       ' plpgsql volatile, parallel unsafe, security invoker',
@@ -685,6 +694,11 @@ select set_eq(
     'citeledger_private.cite_resolution(text,citeledger_private.span,text) plpgsql stable, '
       'parallel safe, security invoker',
     'citeledger_private.write_span(citeledger_private.span) plpgsql immutable, parallel safe, '
+      'security invoker',
+    'citeledger_private.cite_answer(text,uuid,integer,integer,jsonb,text) plpgsql stable, '
+      'parallel safe, security invoker',
+    'citeledger_private.is_plain_span(jsonb) plpgsql immutable, parallel safe, security invoker',
+    'citeledger_private.quote_fault(text,integer,integer,text) plpgsql immutable, parallel safe, '
       'security invoker',
     'citeledger.read_pages(uuid,uuid,integer) plpgsql stable, parallel safe, security definer',
     'citeledger.deep_link(text,uuid,integer,integer) plpgsql stable, parallel safe, security '

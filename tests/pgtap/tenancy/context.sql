@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(130);
+select plan(135);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -239,6 +239,8 @@ from (
     ('11111111-1111-4111-8111-11111111111', null, null, 'a digit too few is malformed'),
     ('11111111-1111-4111-8111-1111111111111', null, null, 'a digit too many is malformed'),
     ('11111111-1111-4111-8111-11111111111g', null, null, 'a letter beyond f is malformed'),
+    ('1111-111-1111-4111-8111-111111111111', null, null, 'a dash too many is malformed'),
+    ('------------------------------------', null, null, 'nothing but dashes is malformed'),
     ('１１１１１１１１-1111-4111-8111-111111111111', null, null, 'full-width digits are malformed'),
     ('11111111-1111-4111-8111-111111111111',
       '{"firm_id":"44444444-4444-4444-8444-444444444444"}',
@@ -286,6 +288,12 @@ from (
       '22222222-2222-4222-8222-222222222222', 'the setting, with a firm set'),
     ('11111111-1111-4111-8111-111111111111', null, null, null, 'empty is nobody'),
     ('11111111-1111-4111-8111-111111111111', 'garbage', null, null, 'malformed is nobody'),
+    ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-22222222222g', null, null,
+      'a letter beyond f is nobody'),
+    ('11111111-1111-4111-8111-111111111111', '2222-222-2222-4222-8222-222222222222', null, null,
+      'a dash too many is nobody'),
+    ('11111111-1111-4111-8111-111111111111', '22222222222242228222222222222222', null, null,
+      'a uuid without dashes is nobody'),
     ('11111111-1111-4111-8111-111111111111', null,
       '{"sub":"55555555-5555-4555-8555-555555555555"}', null,
       'never the claims'' sub beside the setting''s firm'),

@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(60);
+select plan(69);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -49,6 +49,35 @@ from (
     ('', false, 'empty'),
     (null, false, 'null')
 ) as c (permission, expected, why);
+
+-- A setting of one permission and what is asked for may look alike without being a permission.
+create function pg_temp.holds(p_permissions text, p_permission text)
+returns boolean
+language plpgsql
+as $$
+begin
+  perform set_config('citeledger.permissions', p_permissions, true);
+  return citeledger.has_permission(p_permission);
+end
+$$;
+select is(
+  pg_temp.holds(c.permissions, c.permission), c.expected, format('has_permission: %s', c.why)
+)
+from (
+  values
+    ('{a.b}', 'a.b', true, 'the only one'),
+    ('{a,b}', 'a,b', false, 'two are not one'),
+    ('{"a"}', '"a"', false, 'quotes are no part of one'),
+    ('{}', '', false, 'none is not one'),
+    ('{{a}}', '{a}', false, 'braces are no part of one'),
+    ('{a b}', 'a b', false, 'a blank is in none'),
+    (E'{a\n}', E'a\n', false, 'a line feed is in none'),
+    ('{é}', 'é', false, 'a letter beyond ASCII is in none'),
+    ('{a}', null, false, 'null is none')
+) as c (permissions, permission, expected, why);
+select citeledger.set_context(
+  current_setting('test.firm')::uuid, null, array['matters:read', 'a.b']
+);
 
 select lives_ok(
   $$select citeledger.require_permission('matters:read')$$,

@@ -1,0 +1,68 @@
+-- Deploy citeledger:cite/quote_fault to pg
+-- requires: cite/span
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.quote_fault(
+  p_content text,
+  p_char_start integer,
+  p_char_end integer,
+  p_quote text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- Looking for a quote can take its length times the text's, cutting it out never does: of a long
+  -- text it is cut out at once.
+  v_place constant integer := case
+    when p_char_start is null or octet_length(p_content) <= 16384
+      then strpos(p_content collate "C", p_quote collate "C")
+  end;
+  -- Nearly always the first character is a letter, digit or sign of ASCII.
+  v_can_be_seen constant boolean :=
+    ascii(p_quote) between 33 and 126 or not citeledger_private.is_blank(p_quote);
+begin
+  if p_char_start is null then
+    if v_place > 0 and v_can_be_seen then
+      return null;
+    end if;
+    return 'quote_absent';
+  end if;
+  -- Mostly the first place of the quote is the one that is asked for. If it is as long as it should
+  -- be, it is what the offsets cut out, and the characters of the whole text need not be counted.
+  if v_place = p_char_start + 1
+    and char_length(p_quote) = p_char_end - p_char_start
+    and v_can_be_seen
+  then
+    return null;
+  end if;
+  -- Checked before the slice is cut: substring would clip to the text without a word.
+  if p_char_end > char_length(p_content) then
+    return 'offsets_out_of_range';
+  end if;
+  if substring(p_content from p_char_start + 1 for p_char_end - p_char_start) collate "C"
+      = p_quote collate "C"
+    and v_can_be_seen
+  then
+    return null;
+  end if;
+  return 'text_mismatch';
+end
+$$;
+
+comment on function citeledger_private.quote_fault(text, integer, integer, text) is
+  'Compares a quote with the live text of its unit, byte for byte: null where it verifies, else '
+  'offsets_out_of_range, text_mismatch or, without offsets, quote_absent. A blank quote verifies '
+  'nowhere, nor does anything in a text that is null. The one place where a quote is compared.';
+
+revoke all on function citeledger_private.quote_fault(text, integer, integer, text) from public;
+
+commit;

@@ -1,0 +1,10 @@
+-- Revert citeledger:gate/recount from pg
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+drop function citeledger_private.recount(uuid, uuid[]);
+
+commit;

@@ -1,0 +1,10 @@
+-- Revert citeledger:tenancy/current_firm_id from pg
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+drop function citeledger.current_firm_id();
+
+commit;

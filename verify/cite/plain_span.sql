@@ -1,0 +1,20 @@
+-- Verify citeledger:cite/plain_span on pg
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+select citeledger_private.verify_function(
+  'citeledger_private.is_plain_span(jsonb)', $facts$
+  arguments p_span jsonb
+  immutable
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns boolean
+  security invoker
+  set search_path=pg_catalog, pg_temp
+$facts$);
+
+rollback;

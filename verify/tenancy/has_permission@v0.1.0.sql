@@ -1,0 +1,23 @@
+-- Verify citeledger:tenancy/has_permission on pg
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+select citeledger_private.verify_function(
+  'citeledger.has_permission(text)', $facts$
+  arguments p_permission text
+  grant execute to citeledger_admin
+  grant execute to citeledger_app
+  grant execute to citeledger_reader
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns boolean
+  security invoker
+  set search_path=pg_catalog, pg_temp
+  stable
+$facts$);
+
+rollback;
