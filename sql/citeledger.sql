@@ -3258,7 +3258,7 @@ revoke all on function citeledger_private.lock_turns(uuid, uuid[]) from public;
 
 reset role;
 
--- gate/withdraw_gates
+-- gate/withdraw_gates@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -9083,6 +9083,120 @@ revoke all on function citeledger_private.lock_turns(uuid, uuid[]) from public;
 
 reset role;
 
+-- gate/withdraw_gates
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.log_failure(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_stage text,
+  p_sqlstate text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- A log that cannot be written must not break the turn: the warning still says it.
+  begin
+    delete from citeledger.finalize_failure as f
+    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids) and f.stage = p_stage;
+    insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
+    select p_firm_id, m.id, p_stage, p_sqlstate
+    from unnest(p_message_ids) as m (id)
+    on conflict do nothing;
+  exception
+    -- Not where the session itself shut the log: then nothing of what it did may stay unsaid.
+    when serialization_failure or read_only_sql_transaction then
+      raise;
+    when others then
+      if current_setting('row_security') = 'off' then
+        raise;
+      end if;
+      raise warning using
+        message = 'a failure of finalize could not be logged',
+        detail = format('Writing the log failed with SQLSTATE %s.', sqlstate),
+        hint = 'See whether citeledger.finalize_failure is whole.';
+  end;
+  raise warning using
+    message = format('a turn could not be finalized: %s failed', p_stage),
+    detail = format(
+      'Stage %s failed with SQLSTATE %s for %s turn(s).',
+      p_stage, p_sqlstate, cardinality(p_message_ids)
+    ),
+    hint = 'See citeledger.finalize_failure; citeledger.finalize_pending tries again.';
+end
+$$;
+
+create or replace function citeledger_private.withdraw_gates(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_stage text,
+  p_sqlstate text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_stale boolean := false;
+begin
+  begin
+    if p_stage = 'isolation' then
+      perform citeledger_private.expose_hidden_gates(p_firm_id, p_message_ids);
+    end if;
+    delete from citeledger.work_product_fiduciary_gate as g
+    where g.firm_id = p_firm_id and g.message_id = any(p_message_ids);
+  exception
+    when serialization_failure then
+      raise;
+    when others then
+      perform citeledger_private.log_failure(p_firm_id, p_message_ids, 'withdraw', sqlstate);
+      -- No verdict can be read from a broken table. But one that can be read, and is stale, must
+      -- not be committed: then the turn fails rather than the promise. It fails too where that
+      -- cannot be told for now, as with no memory left.
+      begin
+        v_stale := exists (
+          select
+          from citeledger.work_product_fiduciary_gate as g
+          where g.firm_id = p_firm_id and g.message_id = any(p_message_ids)
+        );
+      exception
+        -- Or locked: then whoever changed a source has read it before, or waited in vain.
+        when undefined_table or undefined_column or insufficient_privilege or lock_not_available
+        then
+          v_stale := false;
+      end;
+      if v_stale then
+        raise;
+      end if;
+  end;
+  perform citeledger_private.log_failure(p_firm_id, p_message_ids, p_stage, p_sqlstate);
+end
+$$;
+
+comment on function citeledger_private.log_failure(uuid, uuid[], text, text) is
+  'Records in finalize_failure that p_stage failed with p_sqlstate for the given turns, in place '
+  'of an earlier failure of that stage, and warns. Raises 40001 alone, and what the session itself '
+  'brought about: 25006, and anything under row_security = off.';
+comment on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) is
+  'Removes the verdicts of turns whose stage p_stage failed with p_sqlstate, logs and warns: no '
+  'ledger means no verdict, never an old one. Raises only when an old verdict can be read but not '
+  'removed, or when that cannot be told for now.';
+
+revoke all on function citeledger_private.log_failure(uuid, uuid[], text, text) from public;
+revoke all on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) from public;
+
+reset role;
+
 -- gate/recount
 
 set local role citeledger_owner;
@@ -9472,8 +9586,8 @@ $$;
 
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
   'Assembles the ledger and records the verdicts of those of the turns of the assistant that have '
-  'neither an entry nor a verdict yet, in one statement; what it writes is what assemble_set and '
-  'record_gates would. Logged failures of all of them are cleared. One row: which turns it '
+  'neither an entry nor a verdict nor a logged failure, in one statement; what it writes is what '
+  'assemble_set and record_gates would. One row: which turns it '
   'settled (null: none), how many entries it wrote, and, where p_message_ids is one turn, the '
   'row of its verdict less firm_id. The caller holds the lock of every turn, acts for p_firm_id, '
   'and is under read committed: above it others may have written what the snapshot does not show. '
@@ -10353,10 +10467,11 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- Looking for a quote can take its length times the text's, cutting it out never does: of a long
-  -- text it is cut out at once.
+  -- Looking for a quote can take its length times the text's, cutting it out never does: where
+  -- either is long it is cut out at once.
   v_place constant integer := case
-    when p_char_start is null or octet_length(p_content) <= 16384
+    when p_char_start is null
+      or octet_length(p_content) <= 16384 and octet_length(p_quote) <= 256
       then strpos(p_content collate "C", p_quote collate "C")
   end;
   -- Nearly always the first character is a letter, digit or sign of ASCII.

@@ -20,10 +20,11 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- Looking for a quote can take its length times the text's, cutting it out never does: of a long
-  -- text it is cut out at once.
+  -- Looking for a quote can take its length times the text's, cutting it out never does: where
+  -- either is long it is cut out at once.
   v_place constant integer := case
-    when p_char_start is null or octet_length(p_content) <= 16384
+    when p_char_start is null
+      or octet_length(p_content) <= 16384 and octet_length(p_quote) <= 256
       then strpos(p_content collate "C", p_quote collate "C")
   end;
   -- Nearly always the first character is a letter, digit or sign of ASCII.

@@ -2,6 +2,7 @@
 -- requires: gate/settle@v0.1.0
 -- requires: gate/record_gates
 -- requires: gate/settle_new
+-- requires: gate/withdraw_gates
 
 begin;
 

@@ -183,8 +183,8 @@ $$;
 
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
   'Assembles the ledger and records the verdicts of those of the turns of the assistant that have '
-  'neither an entry nor a verdict yet, in one statement; what it writes is what assemble_set and '
-  'record_gates would. Logged failures of all of them are cleared. One row: which turns it '
+  'neither an entry nor a verdict nor a logged failure, in one statement; what it writes is what '
+  'assemble_set and record_gates would. One row: which turns it '
   'settled (null: none), how many entries it wrote, and, where p_message_ids is one turn, the '
   'row of its verdict less firm_id. The caller holds the lock of every turn, acts for p_firm_id, '
   'and is under read committed: above it others may have written what the snapshot does not show. '

@@ -1,6 +1,5 @@
 -- Deploy citeledger:gate/withdraw_gates to pg
--- requires: gate/work_product_fiduciary_gate
--- requires: ledger/finalize_failure
+-- requires: gate/withdraw_gates@v0.1.0
 -- requires: gate/lock_turns
 
 begin;
@@ -8,7 +7,7 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.log_failure(
+create or replace function citeledger_private.log_failure(
   p_firm_id uuid,
   p_message_ids uuid[],
   p_stage text,
@@ -31,9 +30,13 @@ begin
     from unnest(p_message_ids) as m (id)
     on conflict do nothing;
   exception
-    when serialization_failure then
+    -- Not where the session itself shut the log: then nothing of what it did may stay unsaid.
+    when serialization_failure or read_only_sql_transaction then
       raise;
     when others then
+      if current_setting('row_security') = 'off' then
+        raise;
+      end if;
       raise warning using
         message = 'a failure of finalize could not be logged',
         detail = format('Writing the log failed with SQLSTATE %s.', sqlstate),
@@ -49,26 +52,7 @@ begin
 end
 $$;
 
-create function citeledger_private.clear_failures(
-  p_firm_id uuid,
-  p_message_ids uuid[]
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
--- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-  delete from citeledger.finalize_failure as f
-  where f.firm_id = p_firm_id and f.message_id = any(p_message_ids);
-end
-$$;
-
-create function citeledger_private.withdraw_gates(
+create or replace function citeledger_private.withdraw_gates(
   p_firm_id uuid,
   p_message_ids uuid[],
   p_stage text,
@@ -96,7 +80,8 @@ begin
     when others then
       perform citeledger_private.log_failure(p_firm_id, p_message_ids, 'withdraw', sqlstate);
       -- No verdict can be read from a broken table. But one that can be read, and is stale, must
-      -- not be committed: then the turn fails rather than the promise.
+      -- not be committed: then the turn fails rather than the promise. It fails too where that
+      -- cannot be told for now, as with no memory left.
       begin
         v_stale := exists (
           select
@@ -104,7 +89,9 @@ begin
           where g.firm_id = p_firm_id and g.message_id = any(p_message_ids)
         );
       exception
-        when others then
+        -- Or locked: then whoever changed a source has read it before, or waited in vain.
+        when undefined_table or undefined_column or insufficient_privilege or lock_not_available
+        then
           v_stale := false;
       end;
       if v_stale then
@@ -117,16 +104,14 @@ $$;
 
 comment on function citeledger_private.log_failure(uuid, uuid[], text, text) is
   'Records in finalize_failure that p_stage failed with p_sqlstate for the given turns, in place '
-  'of an earlier failure of that stage, and warns. Never raises, except for 40001.';
-comment on function citeledger_private.clear_failures(uuid, uuid[]) is
-  'Forgets the logged failures of the given turns.';
+  'of an earlier failure of that stage, and warns. Raises 40001 alone, and what the session itself '
+  'brought about: 25006, and anything under row_security = off.';
 comment on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) is
   'Removes the verdicts of turns whose stage p_stage failed with p_sqlstate, logs and warns: no '
   'ledger means no verdict, never an old one. Raises only when an old verdict can be read but not '
-  'removed.';
+  'removed, or when that cannot be told for now.';
 
 revoke all on function citeledger_private.log_failure(uuid, uuid[], text, text) from public;
-revoke all on function citeledger_private.clear_failures(uuid, uuid[]) from public;
 revoke all on function citeledger_private.withdraw_gates(uuid, uuid[], text, text) from public;
 
 commit;

@@ -179,7 +179,8 @@ WRITES: dict[str, Probe] = {
     ),
     "a turn that arrives finalized": Probe("app", _NEW_TURN, lambda s: (s.own.chat,)),
     "turns finalized by their column": Probe(
-        "app", "update citeledger.messages set finalized_at = pg_catalog.now()"
+        "app",
+        "update citeledger.messages set finalized_at = pg_catalog.now() where finalized_at is null",
     ),
     "a finalized turn rewritten": Probe("app", "update citeledger.messages set content = 'x'"),
     "a document that arrives": Probe(

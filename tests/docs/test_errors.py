@@ -15,6 +15,7 @@ import pytest
 
 import citeledger
 from support.pages import REPOSITORY
+from support.tools import tool
 
 CLIENT = REPOSITORY / "python_client" / "citeledger"
 CATALOGUE: dict[str, Any] = tomllib.loads((CLIENT / "errors.toml").read_text(encoding="utf-8"))
@@ -83,19 +84,26 @@ def _site(path: Path, text: str, found: re.Match[str]) -> Site:
 
 def planned() -> list[Path]:
     """Return the deploy script of every change of the plan: the rest is no part of the package."""
-    plan = (REPOSITORY / "sqitch.plan").read_text(encoding="utf-8").splitlines()
-    names = [line.split()[0] for line in plan if line.strip() and line[0] not in "%#@"]
-    return [REPOSITORY / "deploy" / f"{name}.sql" for name in names]
+    build_sql = tool("build_sql")
+    plan = (REPOSITORY / "sqitch.plan").read_text(encoding="utf-8")
+    return [REPOSITORY / "deploy" / f"{name}.sql" for name in build_sql.planned_changes(plan)]
+
+
+def sites_of(path: Path) -> tuple[list[Site], set[str]]:
+    """Read every RAISE of a deploy script, and which functions it makes."""
+    text = path.read_text(encoding="utf-8")
+    # Comments may speak of raising; a line of code never starts with one.
+    text = re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE)
+    made = {owner["function"] for owner in _OWNER.finditer(text) if owner["function"]}
+    return [_site(path, text, match) for match in _RAISE.finditer(text)], made
 
 
 def sites() -> list[Site]:
-    """Read every RAISE of the deploy scripts."""
-    found = []
+    """Read every RAISE of the deploy scripts, but for those of functions that were reworked."""
+    found: list[Site] = []
     for path in planned():
-        text = path.read_text(encoding="utf-8")
-        # Comments may speak of raising; a line of code never starts with one.
-        text = re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE)
-        found += [_site(path, text, match) for match in _RAISE.finditer(text)]
+        more, made = sites_of(path)
+        found = [site for site in found if site.raised_by not in made] + more
     return found
 
 
@@ -108,7 +116,8 @@ def test_there_are_sites() -> None:
     for path in planned():
         lines = path.read_text(encoding="utf-8").splitlines()
         plain += sum(bool(re.match(r"\s*raise\s+(?!;)", line)) for line in lines)
-    assert len(SITES) == plain > 0
+    assert sum(len(sites_of(path)[0]) for path in planned()) == plain > 0
+    assert len(SITES) > plain / 2
 
 
 @pytest.mark.parametrize("site", SITES, ids=lambda s: s.where)

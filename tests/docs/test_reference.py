@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.pages import REPOSITORY
 from support.server import DEPLOYER
+from support.tools import tool
 
 if TYPE_CHECKING:
     from conftest import Database
@@ -17,35 +16,24 @@ if TYPE_CHECKING:
 REFERENCE = REPOSITORY / "docs" / "reference.md"
 
 
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    """Load the tool, which is no part of a package."""
-    path = REPOSITORY / "tools" / "reference_md.py"
-    spec = importlib.util.spec_from_file_location("reference_md", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # A dataclass looks its module up by name.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("sys").modules, "reference_md", module)
-        patch.syspath_prepend(str(path.parent))
-        spec.loader.exec_module(module)
-    return module
+# Which the other one imports.
+tool("build_sql")
+reference_md = tool("reference_md")
 
 
-def rendered(tool: ModuleType, db: Database) -> str:
+def rendered(db: Database) -> str:
     with db.connect(DEPLOYER) as connection:
-        return str(tool.render(tool.read(connection)))
+        return str(reference_md.render(reference_md.read(connection)))
 
 
-def test_it_is_fresh(tool: ModuleType, deployed: Database) -> None:
+def test_it_is_fresh(deployed: Database) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
-    assert text == rendered(tool, deployed), "stale: run tools/reference_md.py"
+    assert text == rendered(deployed), "stale: run tools/reference_md.py"
 
 
-def test_everything_has_a_meaning(tool: ModuleType, deployed: Database) -> None:
+def test_everything_has_a_meaning(deployed: Database) -> None:
     """A missing comment would print as None or as nothing."""
-    text = rendered(tool, deployed)
+    text = rendered(deployed)
     assert "None" not in text
     assert "|  |\n" not in text
 
@@ -67,8 +55,8 @@ def test_everything_has_a_meaning(tool: ModuleType, deployed: Database) -> None:
         "drop index citeledger.chats_project_idx",
     ],
 )
-def test_it_goes_stale(tool: ModuleType, db: Database, change: str) -> None:
-    before = rendered(tool, db)
+def test_it_goes_stale(db: Database, change: str) -> None:
+    before = rendered(db)
     with db.connect(autocommit=True) as superuser:
         superuser.execute(change)
-    assert rendered(tool, db) != before
+    assert rendered(db) != before

@@ -191,6 +191,59 @@ def test_a_verdict_that_cannot_be_read_for_a_while_is_not_left_stale(
     assert_consistent(su, world.firm_id)
 
 
+@pytest.mark.parametrize("sqlstate", ["53200", "54001", "XX001"])
+@pytest.mark.parametrize("change", ["inserted", "downgraded"])
+def test_a_verdict_of_which_nothing_can_be_told_is_not_left(
+    world: World, su: Connection, app: Connection, change: str, sqlstate: str
+) -> None:
+    """As with a full table of locks: neither can the verdict be withdrawn, nor be looked for."""
+    turn = cited_turn(world)
+    set_context(app, world.firm_id)
+    world.on(app).finalize(turn)
+    app.commit()
+    gate = "citeledger.work_product_fiduciary_gate"
+    su.execute(
+        f"""
+        create function public.is_told() returns boolean language plpgsql as $$
+        begin
+          raise exception using errcode = '{sqlstate}', message = 'not now';
+        end
+        $$;
+        create policy for_now on {gate} as restrictive using (public.is_told());
+        """
+    )
+    set_context(app, world.firm_id)
+    with pytest.raises(psycopg.Error) as raised:
+        app.execute(LATE[change], (turn,))
+    assert raised.value.sqlstate == sqlstate
+    app.rollback()
+    su.execute(f"drop policy for_now on {gate}")
+    assert verdict(su, turn) == "fiduciary_grade"
+    assert_consistent(su, world.firm_id)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "sqlstate"),
+    [("transaction_read_only", "on", "25006"), ("row_security", "off", "42501")],
+)
+def test_a_statement_that_shuts_the_log_fails(
+    world: World, su: Connection, app: Connection, setting: str, value: str, sqlstate: str
+) -> None:
+    """A turn that is finalized with neither a verdict nor a word in the log would be its doing."""
+    turn = cited_turn(world)
+    set_context(app, world.firm_id)
+    with pytest.raises(psycopg.Error) as raised:
+        app.execute(
+            "update citeledger.messages"
+            " set finalized_at = now(), content = set_config(%s, %s, true) where id = %s",
+            (setting, value, turn),
+        )
+    assert raised.value.sqlstate == sqlstate
+    app.rollback()
+    assert not is_finalized(su, turn)
+    assert_consistent(su, world.firm_id)
+
+
 def busy_message(racing: Race, turn: UUID, strength: str) -> Session:
     """Let another session hold the row of a message."""
     other = racing.session("postgres")

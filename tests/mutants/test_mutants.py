@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import util
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from support.tools import tool
+
 if TYPE_CHECKING:
     from conftest import Database
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
-
-
-def load(name: str) -> ModuleType:
-    """Import a tool, which is a script and of no package."""
-    if name not in sys.modules:
-        spec = util.spec_from_file_location(name, TOOLS / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-load("prepared")
-mutants = load("mutants")
+tool("prepared")
+mutants = tool("mutants")
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from importlib import util
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+
+from support.tools import tool
 
 if TYPE_CHECKING:
     from conftest import Database
@@ -21,20 +21,9 @@ FUNCTION = "deploy/gate/verification_tier@v0.1.0.sql"
 BOUND = "deploy/gate/verification_tier.sql"
 
 
-def load(name: str) -> ModuleType:
-    """Import a tool, which is a script and of no package."""
-    spec = util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 # Which the other one imports.
-load("build_sql")
-lint_sql = load("lint_sql")
+tool("build_sql")
+lint_sql = tool("lint_sql")
 
 
 @pytest.fixture
