@@ -1,7 +1,8 @@
 """Which suites run on one server only, where two servers are tested together.
 
-What is Python's alone, or the same calls through one more door, need not run twice in one go: each
-of these folders has one of the two servers. Alone, and in turn, every server runs them all.
+What is Python's alone, or the same calls through one more door, need not run twice in one go, nor
+what takes minutes of CI's fifteen: each of these has one of the two servers. Alone, and in turn,
+every server runs them all.
 """
 
 from __future__ import annotations
@@ -12,21 +13,25 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 
 SHARES = {
+    "attack": "embedded",
     "bench": "embedded",
     "cli": "embedded",
     "demo": "embedded",
+    "docs": "debian",
     "doors": "debian",
-    "packaging": "debian",
+    "migrations/test_reversible.py": "debian",
+    "packaging": "embedded",
     "pages": "embedded",
     "reader": "embedded",
     "soak": "embedded",
     "static": "debian",
+    "upgrade": "embedded",
 }
-"""The folder, and the server that runs it for both."""
+"""The folder, or the file, and the server that runs it for both."""
 
 
 def left_to_others(kind: str) -> list[str]:
-    """Return the folders that this run leaves to another that runs at the same time."""
+    """Return what this run leaves to another that runs at the same time."""
     together = os.environ.get("CITELEDGER_TOGETHER", "").split()
     if kind not in together:
         return []
@@ -34,5 +39,7 @@ def left_to_others(kind: str) -> list[str]:
 
 
 def is_left_to_others(path: Path, kind: str) -> bool:
-    """Tell whether a folder of the tests is one of them."""
-    return path.parent == TESTS and path.name in left_to_others(kind)
+    """Tell whether a folder or a file of the tests is one of them."""
+    if not path.is_relative_to(TESTS):
+        return False
+    return path.relative_to(TESTS).as_posix() in left_to_others(kind)
