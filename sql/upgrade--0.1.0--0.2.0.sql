@@ -2700,6 +2700,7 @@ declare
   v_content text;
   v_reason text;
 begin
+  -- Asked as an expression first: to perform a function is a query, and this is a short call.
   if citeledger.has_permission('matters:read') is not true then
     perform citeledger.require_permission('matters:read');
   end if;
@@ -2797,9 +2798,7 @@ declare
   v_matter_number text;
   v_result jsonb;
 begin
-  if citeledger.has_permission('matters:read') is not true then
-    perform citeledger.require_permission('matters:read');
-  end if;
+  perform citeledger.require_permission('matters:read');
   if p_spans is null or jsonb_typeof(p_spans) <> 'array' then
     raise exception using
       errcode = '22023',

@@ -57,6 +57,7 @@ declare
   v_content text;
   v_reason text;
 begin
+  -- Asked as an expression first: to perform a function is a query, and this is a short call.
   if citeledger.has_permission('matters:read') is not true then
     perform citeledger.require_permission('matters:read');
   end if;

@@ -25,9 +25,7 @@ declare
   v_matter_number text;
   v_result jsonb;
 begin
-  if citeledger.has_permission('matters:read') is not true then
-    perform citeledger.require_permission('matters:read');
-  end if;
+  perform citeledger.require_permission('matters:read');
   if p_spans is null or jsonb_typeof(p_spans) <> 'array' then
     raise exception using
       errcode = '22023',

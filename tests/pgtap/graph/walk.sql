@@ -46,6 +46,22 @@ as $$
   left join citeledger.documents as d on d.id = w.document_id
 $$;
 grant execute on function pg_temp.walk(uuid[], integer, text) to public;
+-- Whether the rows of a walk come by hop, and within a hop by id.
+create function pg_temp.is_in_order(p_ids uuid[], p_hops integer)
+returns boolean
+language sql
+stable
+as $$
+  select bool_and((w.hop, w.document_id) > (w.hop_before, w.id_before))
+  from (
+    select w.hop, w.document_id,
+      lag(w.hop) over (order by w.place) as hop_before,
+      lag(w.document_id) over (order by w.place) as id_before
+    from citeledger.walk_citations(p_ids, p_hops)
+      with ordinality as w (document_id, hop, place)
+  ) as w
+$$;
+grant execute on function pg_temp.is_in_order(uuid[], integer) to public;
 
 -- A cites B and C; B and C cite D; D cites A (a cycle) and E; F is alone; G cites A.
 insert into citeledger.documents (title, doi)
@@ -129,16 +145,7 @@ select results_eq(
 );
 
 select ok(
-  (
-    select bool_and((w.hop, w.document_id) > (w.hop_before, w.id_before))
-    from (
-      select w.hop, w.document_id,
-        lag(w.hop) over (order by w.place) as hop_before,
-        lag(w.document_id) over (order by w.place) as id_before
-      from citeledger.walk_citations(pg_temp.doc('A', 'H7'), 4)
-        with ordinality as w (document_id, hop, place)
-    ) as w
-  ),
+  pg_temp.is_in_order(pg_temp.doc('A', 'H7'), 4),
   'rows come by hop, and within a hop by id'
 );
 
@@ -187,16 +194,7 @@ select results_eq(
   'and among many of no matter'
 );
 select ok(
-  (
-    select bool_and((w.hop, w.document_id) > (w.hop_before, w.id_before))
-    from (
-      select w.hop, w.document_id,
-        lag(w.hop) over (order by w.place) as hop_before,
-        lag(w.document_id) over (order by w.place) as id_before
-      from citeledger.walk_citations(pg_temp.doc('F'), 1)
-        with ordinality as w (document_id, hop, place)
-    ) as w
-  ),
+  pg_temp.is_in_order(pg_temp.doc('F'), 1),
   'in their order'
 );
 -- Another firm's wall is nobody's here, nor is what it withdrew.
