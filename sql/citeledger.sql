@@ -2528,7 +2528,7 @@ revoke all on function citeledger_private.entry_values(uuid, uuid[], uuid[]) fro
 
 reset role;
 
--- ledger/assemble_set
+-- ledger/assemble_set@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -3951,7 +3951,7 @@ comment on trigger messages_finalize_updated on citeledger.messages is
 
 reset role;
 
--- gate/source_triggers
+-- gate/source_triggers@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -8864,6 +8864,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_permissions text[] := coalesce(p_permissions, '{}');
+  v_list text := v_permissions::text;
 begin
   -- Behind PostgREST the claims are the caller's identity; our settings would win over them.
   if current_setting('request.jwt.claims', true) <> '' then
@@ -8874,7 +8875,16 @@ begin
       hint = 'Put firm_id, sub and permissions into the claims instead.';
   end if;
 
-  if array_ndims(v_permissions) > 1
+  -- Mostly a few short names: looked at all at once, since to look into the list is a query. Such a
+  -- name is written without quotes, and so is a null.
+  if octet_length(v_list) <= 64
+    and strpos(v_list, 'NULL') = 0
+    and v_list collate "C" ~ (
+      '^[{](?:[A-Za-z0-9][A-Za-z0-9._:-]*(?:,[A-Za-z0-9][A-Za-z0-9._:-]*)*)?[}]$'
+    )
+  then
+    null;
+  elsif array_ndims(v_permissions) > 1
     or exists (
       select
       from unnest(v_permissions) as p (permission)
@@ -8898,7 +8908,7 @@ begin
     'set local citeledger.firm_id = %L; '
     'set local citeledger.user_id = %L; '
     'set local citeledger.permissions = %L',
-    coalesce(p_firm_id::text, ''), coalesce(p_user_id::text, ''), v_permissions::text
+    coalesce(p_firm_id::text, ''), coalesce(p_user_id::text, ''), v_list
   );
 end
 $$;
@@ -9231,7 +9241,12 @@ begin
   select
     m.id,
     m.chat_id,
-    c.project_id,
+    -- Not joined, here and below: a cache of a few answers would be set up for every turn.
+    (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+    ),
     counted.pass_count,
     counted.supported_count,
     -- A citation without an entry resolves to nothing. An entry's citation is of the same turn and
@@ -9260,12 +9275,6 @@ begin
     offset 0
   ) as m
   cross join lateral (
-    select c.project_id
-    from citeledger.chats as c
-    where c.firm_id = p_firm_id and c.id = m.chat_id
-    offset 0
-  ) as c
-  cross join lateral (
     select
       coalesce(sum(v.entries) filter (where v.tier = 'pass'), 0)::integer as pass_count,
       coalesce(sum(v.entries) filter (where v.tier = 'supported'), 0)::integer as supported_count,
@@ -9292,7 +9301,7 @@ begin
         e.confidence,
         count(*)::integer as entries
       from citeledger.citation_ledger_entry as e
-      where e.firm_id = p_firm_id and e.message_id = m.id
+      where e.firm_id = p_firm_id and e.message_id = t.id
       group by e.verification_status, e.confidence
     ) as v
   ) as counted;
@@ -9405,6 +9414,288 @@ revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public
 
 reset role;
 
+-- ledger/assemble_set
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.assemble_set(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[] default null
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due integer;
+  v_written integer;
+  v_stale_ids uuid[];
+  v_kinds text[];
+  v_statuses text[];
+  v_confidences double precision[];
+  v_providers text[];
+  v_retrieved timestamptz[];
+begin
+  with due as materialized (
+    select * from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  written as (
+    insert into citeledger.citation_ledger_entry (
+      firm_id, project_id, chat_id, message_id,
+      source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
+      verification_status, confidence, provider, retrieved_at
+    )
+    select
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
+      d.verification_status, d.confidence, d.provider, d.retrieved_at
+    from due as d
+    on conflict do nothing
+    returning id
+  )
+  select (select count(*) from due)::integer, (select count(*) from written)::integer
+  into v_due, v_written;
+
+  -- All of them are new: nothing can be out of date.
+  if v_written = v_due then
+    return v_written;
+  end if;
+
+  -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
+  -- replaced values are kept by the ledger's own trigger.
+  select
+    array_agg(e.id),
+    array_agg(d.source_kind),
+    array_agg(d.verification_status),
+    array_agg(d.confidence),
+    array_agg(d.provider),
+    array_agg(d.retrieved_at)
+  into v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+  from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as d
+  cross join lateral (
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    union all
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    union all
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    offset 0
+  ) as e
+  where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+    is distinct from
+    (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  if v_stale_ids is not null then
+    update citeledger.citation_ledger_entry as e
+    set
+      source_kind = d.source_kind,
+      verification_status = d.verification_status,
+      confidence = d.confidence,
+      provider = d.provider,
+      retrieved_at = d.retrieved_at
+    -- Through sub-selects: the length of an array would else make the plan look worth making anew.
+    from unnest(
+      (select v_stale_ids),
+      (select v_kinds),
+      (select v_statuses),
+      (select v_confidences),
+      (select v_providers),
+      (select v_retrieved)
+    ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
+    where e.firm_id = p_firm_id and e.id = d.id;
+  end if;
+
+  return v_written;
+end
+$$;
+
+comment on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) is
+  'Writes the missing ledger entries of the given turns and refreshes those that no longer mirror '
+  'their source, all at once; returns how many are new. p_source_ids limits it to those sources; '
+  'null means all of them. The caller holds the lock of every turn.';
+
+revoke all on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) from public;
+
+reset role;
+
+-- gate/settle_turn
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.settle_turn(
+  p_firm_id uuid,
+  p_message_id uuid
+)
+returns table (
+  entries bigint,
+  gate jsonb
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_unrecognized integer;
+begin
+  -- The caller holds the message, so nobody else writes what was not there: no conflict to look for
+  -- in every unique key. What is counted is what was written, so nothing is read again; and as
+  -- every source has just got its entry, no citation is without one.
+  with turn as materialized (
+    select
+      m.chat_id,
+      (
+        select c.project_id
+        from citeledger.chats as c
+        where c.firm_id = p_firm_id and c.id = m.chat_id
+      ) as project_id
+    from citeledger.messages as m
+    where m.firm_id = p_firm_id
+      and m.id = p_message_id
+      and m.role = 'assistant'
+      and not exists (
+        select
+        from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id and e.message_id = p_message_id
+      )
+      and not exists (
+        select
+        from citeledger.finalize_failure as f
+        where f.firm_id = p_firm_id and f.message_id = p_message_id
+      )
+  ),
+  written as (
+    insert into citeledger.citation_ledger_entry (
+      firm_id, project_id, chat_id, message_id,
+      source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
+      verification_status, confidence, provider, retrieved_at
+    )
+    select
+      p_firm_id, t.project_id, t.chat_id, p_message_id,
+      d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
+      d.verification_status, d.confidence, d.provider, d.retrieved_at
+    from turn as t
+    -- What entry_values says, word for word: called, it would cost a fifth of all this.
+    cross join (
+      select
+        'kb_document' as source_kind,
+        s.id as message_citation_id,
+        null::uuid as message_caselaw_citation_id,
+        null::uuid as message_tool_source_id,
+        case when s.verified then s.verification_method else 'unverified' end
+          as verification_status,
+        case when s.verified then s.verification_confidence::double precision end as confidence,
+        null::text as provider,
+        null::timestamptz as retrieved_at
+      from citeledger.message_citations as s
+      where s.firm_id = p_firm_id and s.message_id = p_message_id
+      union all
+      select
+        'caselaw', null, s.id, null,
+        case when s.verified then s.verification_method else 'unverified' end,
+        case when s.verified then s.verification_confidence end,
+        'courtlistener',
+        s.created_at
+      from citeledger.message_caselaw_citations as s
+      where s.firm_id = p_firm_id and s.message_id = p_message_id
+      union all
+      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
+      from citeledger.message_tool_sources as s
+      where s.firm_id = p_firm_id and s.message_id = p_message_id
+      offset 0
+    ) as d
+    returning verification_status, confidence
+  ),
+  counted as (
+    select
+      count(*) filter (where w.tier = 'pass')::integer as pass_count,
+      count(*) filter (where w.tier = 'supported')::integer as supported_count,
+      count(*) filter (where w.tier = 'fail')::integer as fail_count,
+      count(*) filter (where w.tier is null)::integer as unrecognized_count,
+      -- As numeric: a mean over double precision depends on the order of the rows.
+      avg(w.confidence::numeric) filter (where w.tier in ('pass', 'supported', 'fail'))
+        ::double precision as confidence
+    from (
+      select citeledger.verification_tier(w.verification_status) as tier, w.confidence
+      from written as w
+      offset 0
+    ) as w
+  ),
+  recorded as (
+    insert into citeledger.work_product_fiduciary_gate as g (
+      firm_id, message_id, chat_id, project_id,
+      gate_status,
+      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
+      confidence
+    )
+    select
+      p_firm_id, p_message_id, t.chat_id, t.project_id,
+      case
+        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
+        when c.supported_count > 0 then 'supported_only'
+        else 'fiduciary_grade'
+      end,
+      c.pass_count, c.supported_count, c.fail_count,
+      c.pass_count + c.supported_count + c.fail_count,
+      c.unrecognized_count,
+      c.confidence
+    -- A turn without sources has a verdict too.
+    from turn as t
+    cross join counted as c
+    -- A verdict that was there is for others to count again.
+    on conflict (firm_id, message_id) do nothing
+    returning g.unrecognized_count, to_jsonb(g) - 'firm_id' as gate
+  )
+  select
+    (select count(*) from written),
+    r.gate,
+    r.unrecognized_count
+  into entries, gate, v_unrecognized
+  from (select) as one
+  left join recorded as r on true;
+
+  if v_unrecognized > 0 then
+    perform citeledger_private.warn_of_unrecognized(
+      (
+        select string_agg(distinct e.verification_status, ', ')
+        from citeledger.citation_ledger_entry as e
+        where e.firm_id = p_firm_id
+          and e.message_id = p_message_id
+          and citeledger.verification_tier(e.verification_status) is null
+      )
+    );
+  end if;
+  return next;
+end
+$$;
+
+comment on function citeledger_private.settle_turn(uuid, uuid) is
+  'Assembles the ledger and records the verdict of a turn of the assistant that has neither an '
+  'entry nor a verdict nor a logged failure, in one statement; what it writes is what '
+  'assemble_set and record_gates would. One row: how many entries it wrote, and the row of the '
+  'verdict less firm_id, or null where the turn had something already. The caller holds the lock '
+  'of the turn, acts for p_firm_id, and is under read committed: above it others may have written '
+  'what the snapshot does not show. Raises the WARNING of warn_of_unrecognized. Errors: those of '
+  'the constraints.';
+
+revoke all on function citeledger_private.settle_turn(uuid, uuid) from public;
+
+reset role;
+
 -- gate/settle_new
 
 set local role citeledger_owner;
@@ -9419,19 +9710,15 @@ create function citeledger_private.settle_new(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
-returns table (
-  settled uuid[],
-  entries bigint,
-  gate jsonb
-)
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_settled uuid[];
   v_unrecognized bigint;
 begin
   -- The array through a sub-select, here and below: its length would else make each plan look worth
@@ -9439,7 +9726,15 @@ begin
   -- conflict to look for in every unique key. What is counted is what was written, so nothing is
   -- read again; and as every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select m.id, m.chat_id, c.project_id
+    select
+      m.id,
+      m.chat_id,
+      -- Not joined: a cache of a few matters would be set up for every turn.
+      (
+        select c.project_id
+        from citeledger.chats as c
+        where c.firm_id = p_firm_id and c.id = m.chat_id
+      ) as project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -9459,12 +9754,6 @@ begin
         )
       offset 0
     ) as m
-    cross join lateral (
-      select c.project_id
-      from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
-      offset 0
-    ) as c
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
@@ -9473,39 +9762,10 @@ begin
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, t.project_id, t.chat_id, t.id,
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
-    from turn as t
-    -- What entry_values says, word for word: called, it would cost a fifth of all this.
-    cross join lateral (
-      select
-        'kb_document' as source_kind,
-        s.id as message_citation_id,
-        null::uuid as message_caselaw_citation_id,
-        null::uuid as message_tool_source_id,
-        case when s.verified then s.verification_method else 'unverified' end
-          as verification_status,
-        case when s.verified then s.verification_confidence::double precision end as confidence,
-        null::text as provider,
-        null::timestamptz as retrieved_at
-      from citeledger.message_citations as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      union all
-      select
-        'caselaw', null, s.id, null,
-        case when s.verified then s.verification_method else 'unverified' end,
-        case when s.verified then s.verification_confidence end,
-        'courtlistener',
-        s.created_at
-      from citeledger.message_caselaw_citations as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      union all
-      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
-      from citeledger.message_tool_sources as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      offset 0
-    ) as d
+    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d
     returning message_id, chat_id, project_id, verification_status, confidence
   ),
   counted as (
@@ -9557,18 +9817,10 @@ begin
     from counted as c
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
-    returning
-      g.message_id,
-      g.unrecognized_count,
-      -- Only whoever asks for one turn reports it.
-      case when cardinality(p_message_ids) = 1 then to_jsonb(g) - 'firm_id' end as gate
+    returning g.message_id, g.unrecognized_count
   )
-  select
-    array_agg(r.message_id),
-    (select count(*) from written),
-    (array_agg(r.gate))[1],
-    sum(r.unrecognized_count)
-  into settled, entries, gate, v_unrecognized
+  select array_agg(r.message_id), sum(r.unrecognized_count)
+  into v_settled, v_unrecognized
   from recorded as r;
 
   if v_unrecognized > 0 then
@@ -9577,23 +9829,20 @@ begin
         select string_agg(distinct e.verification_status, ', ')
         from citeledger.citation_ledger_entry as e
         where e.firm_id = p_firm_id
-          and e.message_id = any(settled)
+          and e.message_id = any(v_settled)
           and citeledger.verification_tier(e.verification_status) is null
       )
     );
   end if;
-  return next;
+  return v_settled;
 end
 $$;
 
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
-  'Assembles the ledger and records the verdicts of those of the turns of the assistant that have '
-  'neither an entry nor a verdict nor a logged failure, in one statement; what it writes is what '
-  'assemble_set and record_gates would. One row: which turns it '
-  'settled (null: none), how many entries it wrote, and, where p_message_ids is one turn, the '
-  'row of its verdict less firm_id. The caller holds the lock of every turn, acts for p_firm_id, '
-  'and is under read committed: above it others may have written what the snapshot does not show. '
-  'Raises the WARNING of warn_of_unrecognized. Errors: those of the constraints.';
+  'settle_turn for many turns: of those that are new it assembles the ledgers and records the '
+  'verdicts, in one statement, and returns which they are, null for none. The caller holds the '
+  'lock of every turn, acts for p_firm_id, and is under read committed. Raises the WARNING of '
+  'warn_of_unrecognized. Errors: those of the constraints.';
 
 revoke all on function citeledger_private.settle_new(uuid, uuid[]) from public;
 
@@ -9603,6 +9852,37 @@ reset role;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.all_were_settled(
+  p_firm_id uuid,
+  p_message_ids uuid[]
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- An array of one looks cheaper than the generic plan's ten, so each call would be planned anew.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_settled bigint;
+begin
+  with cleared as (
+    delete from citeledger.finalize_failure as f
+    where f.firm_id = p_firm_id and f.message_id = any(p_message_ids)
+    returning f.message_id
+  )
+  select count(*)
+  into v_settled
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = p_firm_id
+    and g.message_id = any(p_message_ids)
+    and not exists (select from cleared as c where c.message_id = g.message_id);
+  return v_settled = cardinality(p_message_ids);
+end
+$$;
 
 create or replace function citeledger_private.settle(
   p_firm_id uuid,
@@ -9620,7 +9900,7 @@ declare
   v_message_ids uuid[] := p_message_ids;
   v_settled uuid[];
   v_source_ids uuid[] := p_source_ids;
-  v_complete bigint;
+  v_ignored boolean;
   v_stage text := 'assemble';
   v_sqlstate text;
   v_message_id uuid;
@@ -9651,9 +9931,13 @@ begin
   -- steps below find out which of them it is.
   if v_source_ids is null then
     begin
-      select n.settled
-      into v_settled
-      from citeledger_private.settle_new(p_firm_id, v_message_ids) as n;
+      if cardinality(v_message_ids) = 1 then
+        select case when t.gate is not null then v_message_ids end
+        into v_settled
+        from citeledger_private.settle_turn(p_firm_id, v_message_ids[1]) as t;
+      else
+        v_settled := citeledger_private.settle_new(p_firm_id, v_message_ids);
+      end if;
     exception
       when serialization_failure then
         raise;
@@ -9674,28 +9958,19 @@ begin
 
   -- Each step has a guard of its own. 40001 passes: only the caller can run its transaction again.
   -- A query cancel or a timeout (57014) is not caught by "others"; nor would a failed assertion be.
+  -- The steps are expressions: to perform a function is a query of its own.
   begin
     -- Where an earlier attempt failed, more than the changed sources may be missing.
     -- Nested, so that a whole turn is assembled even where the gate's table is broken.
     if v_source_ids is null then
       perform citeledger_private.clear_failures(p_firm_id, v_message_ids);
     else
-      with cleared as (
-        delete from citeledger.finalize_failure as f
-        where f.firm_id = p_firm_id and f.message_id = any(v_message_ids)
-        returning f.message_id
-      )
-      select count(*)
-      into v_complete
-      from citeledger.work_product_fiduciary_gate as g
-      where g.firm_id = p_firm_id
-        and g.message_id = any(v_message_ids)
-        and not exists (select from cleared as c where c.message_id = g.message_id);
-      if v_complete < cardinality(v_message_ids) then
+      if not citeledger_private.all_were_settled(p_firm_id, v_message_ids) then
         v_source_ids := null;
       end if;
     end if;
-    perform citeledger_private.assemble_set(p_firm_id, v_message_ids, v_source_ids);
+    v_ignored :=
+      citeledger_private.assemble_set(p_firm_id, v_message_ids, v_source_ids) is null;
   exception
     when serialization_failure then
       raise;
@@ -9720,7 +9995,7 @@ begin
   if v_sqlstate is null then
     v_stage := 'gate';
     begin
-      perform citeledger_private.record_gates(p_firm_id, v_message_ids);
+      v_ignored := citeledger_private.record_gates(p_firm_id, v_message_ids) is null;
     exception
       when serialization_failure then
         raise;
@@ -9744,6 +10019,9 @@ begin
 end
 $$;
 
+comment on function citeledger_private.all_were_settled(uuid, uuid[]) is
+  'Removes what was logged of earlier attempts at the given turns; true where each of them has a '
+  'verdict and none had failed. The caller holds the lock of every turn.';
 comment on function citeledger_private.settle(uuid, uuid[], uuid[]) is
   'Assembles the ledger of the given turns of the assistant, then records their verdicts, each '
   'step in its own guard; p_source_ids limits the assembly to those sources, null means all of '
@@ -9751,7 +10029,111 @@ comment on function citeledger_private.settle(uuid, uuid[], uuid[]) is
   'nothing is raised. The caller holds the lock of every turn and acts for p_firm_id. Errors that '
   'pass: 40001, 57014.';
 
+revoke all on function citeledger_private.all_were_settled(uuid, uuid[]) from public;
 revoke all on function citeledger_private.settle(uuid, uuid[], uuid[]) from public;
+
+reset role;
+
+-- gate/source_triggers
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.source_inserted()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+  v_ignored boolean;
+begin
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    -- An expression, and every insert of a source is shorter: to perform a function is a query.
+    v_ignored := citeledger_private.settle(
+      v_firm.firm_id,
+      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
+      v_firm.source_ids
+    ) is null;
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create or replace function citeledger_private.citation_updated()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+  v_followers uuid[];
+  v_assembled uuid[];
+begin
+  -- Only where the verification changed: a document that goes sets its citations' reference to
+  -- null, and that must not touch a single turn.
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    join old_rows as o on o.firm_id = n.firm_id and o.id = n.id
+    where (o.verified, o.verification_method, o.verification_confidence)
+      is distinct from
+      (n.verified, n.verification_method, n.verification_confidence)
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
+    -- A turn that was assembled and nothing more has entries too: they follow at once, or the gate
+    -- would count what its sources no longer say. The array through a sub-select: its length would
+    -- else make the plan look worth making anew.
+    v_assembled := array(
+      select distinct e.message_id
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = v_firm.firm_id
+        and e.message_id = any((select v_firm.message_ids)::uuid[])
+        and e.message_id <> all(v_followers)
+    );
+    if cardinality(v_assembled) > 0 then
+      perform citeledger_private.assemble_set(v_firm.firm_id, v_assembled, v_firm.source_ids);
+    end if;
+    perform citeledger_private.settle(v_firm.firm_id, v_followers, v_firm.source_ids);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.source_inserted() is
+  'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
+  'where the turn is finalized or has a verdict; only the new sources are assembled.';
+comment on function citeledger_private.citation_updated() is
+  'Trigger function: where the verification of a citation changed, locks its turn and lets its '
+  'ledger entry follow, and the verdict too if the turn is finalized or has one.';
+
+revoke all on function citeledger_private.source_inserted() from public;
+revoke all on function citeledger_private.citation_updated() from public;
 
 reset role;
 
@@ -9800,6 +10182,7 @@ declare
   v_role text;
   v_finalized_at timestamptz;
   v_sealed boolean := false;
+  v_ignored boolean;
   v_lock_error text;
   v_entries_before bigint;
   v_entries_written bigint;
@@ -9817,8 +10200,9 @@ begin
   end if;
 
   if v_lock_error is null then
-    -- The trigger of messages leaves this update to us. Others must not have said so for us.
-    perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
+    -- The trigger of messages leaves this update to us. Others must not have said so for us. It is
+    -- said in an expression: to perform a function is a query of its own.
+    v_ignored := set_config('citeledger.sealing', pg_trigger_depth()::text, true) is null;
     -- Nearly always the message is free and open. Waiting for it in a guard would cost every turn a
     -- multixact: a lock of a subtransaction, then an update of its parent.
     update citeledger.messages as m
@@ -9854,7 +10238,7 @@ begin
         v_sealed := true;
       end if;
     end if;
-    perform set_config('citeledger.sealing', '', true);
+    v_ignored := set_config('citeledger.sealing', '', true) is null;
   end if;
 
   if v_lock_error is not null then
@@ -9880,9 +10264,9 @@ begin
     and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
   then
     begin
-      select n.entries, n.gate
+      select t.entries, t.gate
       into v_entries_written, v_gate
-      from citeledger_private.settle_new(v_firm_id, array[p_message_id]) as n;
+      from citeledger_private.settle_turn(v_firm_id, p_message_id) as t;
     exception
       when serialization_failure then
         raise;
@@ -11350,10 +11734,11 @@ begin
     perform citeledger_private.lock_graph(v_firm.firm_id);
     -- Under the lock, so that what was recorded before is seen, and what comes later will see these
     -- documents. What no list names gives no edge, and what just arrived has no list yet. Counted,
-    -- for that is a look-up by index of each, whatever the planner expects.
+    -- for that is a look-up by index of each, whatever the planner expects; the array through a
+    -- sub-select, for its length would else make the plan look worth making anew.
     v_awaited := array(
       select k.doi_key
-      from unnest(v_firm.keys) as k (doi_key)
+      from unnest((select v_firm.keys)) as k (doi_key)
       where (
         select count(*)
         from citeledger.document_references as r
@@ -11432,7 +11817,15 @@ begin
   -- branch for each case would be twice as much to prepare.
   return query
   with turn as materialized (
-    select m.id, m.chat_id, c.project_id
+    select
+      m.id,
+      m.chat_id,
+      -- Not joined: a cache of a few matters would be set up for every turn.
+      (
+        select c.project_id
+        from citeledger.chats as c
+        where c.firm_id = p_firm_id and c.id = m.chat_id
+      ) as project_id
     from unnest(p_message_ids) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -11440,12 +11833,6 @@ begin
       where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
       offset 0
     ) as m
-    cross join lateral (
-      select c.project_id
-      from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
-      offset 0
-    ) as c
   )
   select
     t.project_id, t.chat_id, t.id, 'message_citations', s.id,

@@ -1390,6 +1390,106 @@ comment on trigger messages_finalize_updated on citeledger.messages is
 
 reset role;
 
+-- gate/source_triggers
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.source_inserted()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+begin
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    perform citeledger_private.settle(
+      v_firm.firm_id,
+      citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
+      v_firm.source_ids
+    );
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+create or replace function citeledger_private.citation_updated()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm record;
+  v_outer text;
+  v_followers uuid[];
+  v_assembled uuid[];
+begin
+  -- Only where the verification changed: a document that goes sets its citations' reference to
+  -- null, and that must not touch a single turn.
+  for v_firm in
+    select
+      n.firm_id,
+      array_agg(distinct n.message_id) as message_ids,
+      array_agg(n.id) as source_ids
+    from new_rows as n
+    join old_rows as o on o.firm_id = n.firm_id and o.id = n.id
+    where (o.verified, o.verification_method, o.verification_confidence)
+      is distinct from
+      (n.verified, n.verification_method, n.verification_confidence)
+    group by n.firm_id
+    order by n.firm_id
+  loop
+    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
+    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
+    -- A turn that was assembled and nothing more has entries too: they follow at once, or the gate
+    -- would count what its sources no longer say.
+    v_assembled := array(
+      select distinct e.message_id
+      from citeledger.citation_ledger_entry as e
+      where e.firm_id = v_firm.firm_id
+        and e.message_id = any(v_firm.message_ids)
+        and e.message_id <> all(v_followers)
+    );
+    if cardinality(v_assembled) > 0 then
+      perform citeledger_private.assemble_set(v_firm.firm_id, v_assembled, v_firm.source_ids);
+    end if;
+    perform citeledger_private.settle(v_firm.firm_id, v_followers, v_firm.source_ids);
+    perform citeledger_private.leave_firm(v_outer);
+  end loop;
+  return null;
+end
+$$;
+
+comment on function citeledger_private.source_inserted() is
+  'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
+  'where the turn is finalized or has a verdict; only the new sources are assembled.';
+comment on function citeledger_private.citation_updated() is
+  'Trigger function: where the verification of a citation changed, locks its turn and lets its '
+  'ledger entry follow, and the verdict too if the turn is finalized or has one.';
+
+revoke all on function citeledger_private.source_inserted() from public;
+revoke all on function citeledger_private.citation_updated() from public;
+
+reset role;
+
 -- gate/settle
 
 set local role citeledger_owner;
@@ -1529,6 +1629,8 @@ comment on function citeledger_private.settle(uuid, uuid[], uuid[]) is
   'pass: 40001, 57014.';
 
 revoke all on function citeledger_private.settle(uuid, uuid[], uuid[]) from public;
+
+drop function citeledger_private.all_were_settled(uuid, uuid[]);
 
 reset role;
 
@@ -1705,6 +1807,124 @@ comment on function citeledger_private.settle_new(uuid, uuid[]) is
   'those of the constraints.';
 
 revoke all on function citeledger_private.settle_new(uuid, uuid[]) from public;
+
+reset role;
+
+-- gate/settle_turn
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+drop function citeledger_private.settle_turn(uuid, uuid);
+
+reset role;
+
+-- ledger/assemble_set
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.assemble_set(
+  p_firm_id uuid,
+  p_message_ids uuid[],
+  p_source_ids uuid[] default null
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_due integer;
+  v_written integer;
+  v_stale_ids uuid[];
+  v_kinds text[];
+  v_statuses text[];
+  v_confidences double precision[];
+  v_providers text[];
+  v_retrieved timestamptz[];
+begin
+  with due as materialized (
+    select * from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids)
+  ),
+  written as (
+    insert into citeledger.citation_ledger_entry (
+      firm_id, project_id, chat_id, message_id,
+      source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
+      verification_status, confidence, provider, retrieved_at
+    )
+    select
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
+      d.verification_status, d.confidence, d.provider, d.retrieved_at
+    from due as d
+    on conflict do nothing
+    returning id
+  )
+  select (select count(*) from due)::integer, (select count(*) from written)::integer
+  into v_due, v_written;
+
+  -- All of them are new: nothing can be out of date.
+  if v_written = v_due then
+    return v_written;
+  end if;
+
+  -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
+  -- replaced values are kept by the ledger's own trigger.
+  select
+    array_agg(e.id),
+    array_agg(d.source_kind),
+    array_agg(d.verification_status),
+    array_agg(d.confidence),
+    array_agg(d.provider),
+    array_agg(d.retrieved_at)
+  into v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+  from citeledger_private.entry_values(p_firm_id, p_message_ids, p_source_ids) as d
+  cross join lateral (
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    union all
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    union all
+    select e.*
+    from citeledger.citation_ledger_entry as e
+    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    offset 0
+  ) as e
+  where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
+    is distinct from
+    (d.source_kind, d.verification_status, d.confidence, d.provider, d.retrieved_at);
+
+  if v_stale_ids is not null then
+    update citeledger.citation_ledger_entry as e
+    set
+      source_kind = d.source_kind,
+      verification_status = d.verification_status,
+      confidence = d.confidence,
+      provider = d.provider,
+      retrieved_at = d.retrieved_at
+    from unnest(
+      v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+    ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
+    where e.firm_id = p_firm_id and e.id = d.id;
+  end if;
+
+  return v_written;
+end
+$$;
+
+comment on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) is
+  'Writes the missing ledger entries of the given turns and refreshes those that no longer mirror '
+  'their source, all at once; returns how many are new. p_source_ids limits it to those sources; '
+  'null means all of them. The caller holds the lock of every turn.';
+
+revoke all on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) from public;
 
 reset role;
 
@@ -3125,7 +3345,7 @@ drop function citeledger_private.count_entries(uuid, uuid);
 
 reset role;
 
--- gate/source_triggers
+-- gate/source_triggers@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -3270,7 +3490,7 @@ drop function citeledger_private.assemble_rows(uuid, uuid, uuid[]);
 
 reset role;
 
--- ledger/assemble_set
+-- ledger/assemble_set@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;

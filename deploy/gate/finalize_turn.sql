@@ -1,7 +1,7 @@
 -- Deploy citeledger:gate/finalize_turn to pg
 -- requires: gate/finalize_turn@v0.1.0
 -- requires: gate/message_triggers
--- requires: gate/settle_new
+-- requires: gate/settle_turn
 
 begin;
 
@@ -23,6 +23,7 @@ declare
   v_role text;
   v_finalized_at timestamptz;
   v_sealed boolean := false;
+  v_ignored boolean;
   v_lock_error text;
   v_entries_before bigint;
   v_entries_written bigint;
@@ -40,8 +41,9 @@ begin
   end if;
 
   if v_lock_error is null then
-    -- The trigger of messages leaves this update to us. Others must not have said so for us.
-    perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
+    -- The trigger of messages leaves this update to us. Others must not have said so for us. It is
+    -- said in an expression: to perform a function is a query of its own.
+    v_ignored := set_config('citeledger.sealing', pg_trigger_depth()::text, true) is null;
     -- Nearly always the message is free and open. Waiting for it in a guard would cost every turn a
     -- multixact: a lock of a subtransaction, then an update of its parent.
     update citeledger.messages as m
@@ -77,7 +79,7 @@ begin
         v_sealed := true;
       end if;
     end if;
-    perform set_config('citeledger.sealing', '', true);
+    v_ignored := set_config('citeledger.sealing', '', true) is null;
   end if;
 
   if v_lock_error is not null then
@@ -103,9 +105,9 @@ begin
     and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')
   then
     begin
-      select n.entries, n.gate
+      select t.entries, t.gate
       into v_entries_written, v_gate
-      from citeledger_private.settle_new(v_firm_id, array[p_message_id]) as n;
+      from citeledger_private.settle_turn(v_firm_id, p_message_id) as t;
     exception
       when serialization_failure then
         raise;

@@ -1,6 +1,6 @@
 -- Deploy citeledger:gate/settle_new to pg
 -- requires: gate/settle_new@v0.1.0
--- requires: gate/record_gates
+-- requires: gate/settle_turn
 
 begin;
 
@@ -16,19 +16,15 @@ create function citeledger_private.settle_new(
   p_firm_id uuid,
   p_message_ids uuid[]
 )
-returns table (
-  settled uuid[],
-  entries bigint,
-  gate jsonb
-)
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-rows 1
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_settled uuid[];
   v_unrecognized bigint;
 begin
   -- The array through a sub-select, here and below: its length would else make each plan look worth
@@ -36,7 +32,15 @@ begin
   -- conflict to look for in every unique key. What is counted is what was written, so nothing is
   -- read again; and as every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select m.id, m.chat_id, c.project_id
+    select
+      m.id,
+      m.chat_id,
+      -- Not joined: a cache of a few matters would be set up for every turn.
+      (
+        select c.project_id
+        from citeledger.chats as c
+        where c.firm_id = p_firm_id and c.id = m.chat_id
+      ) as project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -56,12 +60,6 @@ begin
         )
       offset 0
     ) as m
-    cross join lateral (
-      select c.project_id
-      from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
-      offset 0
-    ) as c
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
@@ -70,39 +68,10 @@ begin
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, t.project_id, t.chat_id, t.id,
+      p_firm_id, d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
-    from turn as t
-    -- What entry_values says, word for word: called, it would cost a fifth of all this.
-    cross join lateral (
-      select
-        'kb_document' as source_kind,
-        s.id as message_citation_id,
-        null::uuid as message_caselaw_citation_id,
-        null::uuid as message_tool_source_id,
-        case when s.verified then s.verification_method else 'unverified' end
-          as verification_status,
-        case when s.verified then s.verification_confidence::double precision end as confidence,
-        null::text as provider,
-        null::timestamptz as retrieved_at
-      from citeledger.message_citations as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      union all
-      select
-        'caselaw', null, s.id, null,
-        case when s.verified then s.verification_method else 'unverified' end,
-        case when s.verified then s.verification_confidence end,
-        'courtlistener',
-        s.created_at
-      from citeledger.message_caselaw_citations as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      union all
-      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
-      from citeledger.message_tool_sources as s
-      where s.firm_id = p_firm_id and s.message_id = t.id
-      offset 0
-    ) as d
+    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d
     returning message_id, chat_id, project_id, verification_status, confidence
   ),
   counted as (
@@ -154,18 +123,10 @@ begin
     from counted as c
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
-    returning
-      g.message_id,
-      g.unrecognized_count,
-      -- Only whoever asks for one turn reports it.
-      case when cardinality(p_message_ids) = 1 then to_jsonb(g) - 'firm_id' end as gate
+    returning g.message_id, g.unrecognized_count
   )
-  select
-    array_agg(r.message_id),
-    (select count(*) from written),
-    (array_agg(r.gate))[1],
-    sum(r.unrecognized_count)
-  into settled, entries, gate, v_unrecognized
+  select array_agg(r.message_id), sum(r.unrecognized_count)
+  into v_settled, v_unrecognized
   from recorded as r;
 
   if v_unrecognized > 0 then
@@ -174,23 +135,20 @@ begin
         select string_agg(distinct e.verification_status, ', ')
         from citeledger.citation_ledger_entry as e
         where e.firm_id = p_firm_id
-          and e.message_id = any(settled)
+          and e.message_id = any(v_settled)
           and citeledger.verification_tier(e.verification_status) is null
       )
     );
   end if;
-  return next;
+  return v_settled;
 end
 $$;
 
 comment on function citeledger_private.settle_new(uuid, uuid[]) is
-  'Assembles the ledger and records the verdicts of those of the turns of the assistant that have '
-  'neither an entry nor a verdict nor a logged failure, in one statement; what it writes is what '
-  'assemble_set and record_gates would. One row: which turns it '
-  'settled (null: none), how many entries it wrote, and, where p_message_ids is one turn, the '
-  'row of its verdict less firm_id. The caller holds the lock of every turn, acts for p_firm_id, '
-  'and is under read committed: above it others may have written what the snapshot does not show. '
-  'Raises the WARNING of warn_of_unrecognized. Errors: those of the constraints.';
+  'settle_turn for many turns: of those that are new it assembles the ledgers and records the '
+  'verdicts, in one statement, and returns which they are, null for none. The caller holds the '
+  'lock of every turn, acts for p_firm_id, and is under read committed. Raises the WARNING of '
+  'warn_of_unrecognized. Errors: those of the constraints.';
 
 revoke all on function citeledger_private.settle_new(uuid, uuid[]) from public;
 

@@ -1,14 +1,14 @@
 -- Deploy citeledger:gate/source_triggers to pg
+-- requires: gate/source_triggers@v0.1.0
 -- requires: gate/settle
 -- requires: gate/lock_turns
--- requires: tenancy/acting_firm
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.source_inserted()
+create or replace function citeledger_private.source_inserted()
 returns trigger
 language plpgsql
 volatile
@@ -19,6 +19,7 @@ as $$
 declare
   v_firm record;
   v_outer text;
+  v_ignored boolean;
 begin
   for v_firm in
     select
@@ -30,18 +31,19 @@ begin
     order by n.firm_id
   loop
     v_outer := citeledger_private.enter_firm(v_firm.firm_id);
-    perform citeledger_private.settle(
+    -- An expression, and every insert of a source is shorter: to perform a function is a query.
+    v_ignored := citeledger_private.settle(
       v_firm.firm_id,
       citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids),
       v_firm.source_ids
-    );
+    ) is null;
     perform citeledger_private.leave_firm(v_outer);
   end loop;
   return null;
 end
 $$;
 
-create function citeledger_private.citation_updated()
+create or replace function citeledger_private.citation_updated()
 returns trigger
 language plpgsql
 volatile
@@ -73,12 +75,13 @@ begin
     v_outer := citeledger_private.enter_firm(v_firm.firm_id);
     v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
     -- A turn that was assembled and nothing more has entries too: they follow at once, or the gate
-    -- would count what its sources no longer say.
+    -- would count what its sources no longer say. The array through a sub-select: its length would
+    -- else make the plan look worth making anew.
     v_assembled := array(
       select distinct e.message_id
       from citeledger.citation_ledger_entry as e
       where e.firm_id = v_firm.firm_id
-        and e.message_id = any(v_firm.message_ids)
+        and e.message_id = any((select v_firm.message_ids)::uuid[])
         and e.message_id <> all(v_followers)
     );
     if cardinality(v_assembled) > 0 then
@@ -91,131 +94,14 @@ begin
 end
 $$;
 
-create function citeledger_private.source_deleted()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_firm record;
-  v_outer text;
-  v_followers uuid[];
-begin
-  for v_firm in
-    select o.firm_id, array_agg(distinct o.message_id) as message_ids
-    from old_rows as o
-    group by o.firm_id
-    order by o.firm_id
-  loop
-    v_outer := citeledger_private.enter_firm(v_firm.firm_id);
-    -- When the turn itself goes, its message is gone already: nothing to lock, nothing to seal.
-    v_followers := citeledger_private.lock_turns(v_firm.firm_id, v_firm.message_ids);
-
-    if exists (
-        select
-        from citeledger.messages as m
-        where m.firm_id = v_firm.firm_id
-          and m.id = any(v_firm.message_ids)
-          and m.finalized_at is not null
-      )
-      -- This function runs as the owner; the setting role still tells who deletes.
-      and not pg_has_role(
-        coalesce(nullif(current_setting('role'), 'none'), session_user)::name,
-        'citeledger_owner',
-        'member'
-      )
-    then
-      raise exception using
-        errcode = '55000',
-        message = 'the turn is finalized and its sources are sealed',
-        detail = format('The source is a row of %s.', tg_table_name),
-        hint = 'Set verified = false on it, or delete the whole message as citeledger_admin.';
-    end if;
-
-    -- Its entries went with the sources; what is left is to count again.
-    perform citeledger_private.settle(v_firm.firm_id, v_followers, '{}');
-    perform citeledger_private.leave_firm(v_outer);
-  end loop;
-  return null;
-end
-$$;
-
 comment on function citeledger_private.source_inserted() is
   'Trigger function: locks the turns of the inserted sources and lets ledger and verdict follow, '
   'where the turn is finalized or has a verdict; only the new sources are assembled.';
 comment on function citeledger_private.citation_updated() is
   'Trigger function: where the verification of a citation changed, locks its turn and lets its '
   'ledger entry follow, and the verdict too if the turn is finalized or has one.';
-comment on function citeledger_private.source_deleted() is
-  'Trigger function: locks the turns of the deleted sources, refuses when one of them is finalized '
-  'and whoever deletes is no member of citeledger_owner, and lets the verdicts follow. Errors: '
-  '55000.';
 
 revoke all on function citeledger_private.source_inserted() from public;
 revoke all on function citeledger_private.citation_updated() from public;
-revoke all on function citeledger_private.source_deleted() from public;
-
-create trigger message_citations_inserted
-  after insert on citeledger.message_citations
-  referencing new table as new_rows
-  for each statement
-  execute function citeledger_private.source_inserted();
-create trigger message_citations_updated
-  after update on citeledger.message_citations
-  referencing old table as old_rows new table as new_rows
-  for each statement
-  execute function citeledger_private.citation_updated();
-create trigger message_citations_deleted
-  after delete on citeledger.message_citations
-  referencing old table as old_rows
-  for each statement
-  execute function citeledger_private.source_deleted();
-
-create trigger message_caselaw_citations_inserted
-  after insert on citeledger.message_caselaw_citations
-  referencing new table as new_rows
-  for each statement
-  execute function citeledger_private.source_inserted();
-create trigger message_caselaw_citations_updated
-  after update on citeledger.message_caselaw_citations
-  referencing old table as old_rows new table as new_rows
-  for each statement
-  execute function citeledger_private.citation_updated();
-create trigger message_caselaw_citations_deleted
-  after delete on citeledger.message_caselaw_citations
-  referencing old table as old_rows
-  for each statement
-  execute function citeledger_private.source_deleted();
-
-create trigger message_tool_sources_inserted
-  after insert on citeledger.message_tool_sources
-  referencing new table as new_rows
-  for each statement
-  execute function citeledger_private.source_inserted();
-create trigger message_tool_sources_deleted
-  after delete on citeledger.message_tool_sources
-  referencing old table as old_rows
-  for each statement
-  execute function citeledger_private.source_deleted();
-
-comment on trigger message_citations_inserted on citeledger.message_citations is
-  'A late source gets its entry, and the verdict follows.';
-comment on trigger message_citations_updated on citeledger.message_citations is
-  'A late verification reaches the entry, and the verdict follows.';
-comment on trigger message_citations_deleted on citeledger.message_citations is
-  'A finalized turn keeps its sources; elsewhere the verdict follows.';
-comment on trigger message_caselaw_citations_inserted on citeledger.message_caselaw_citations is
-  'A late source gets its entry, and the verdict follows.';
-comment on trigger message_caselaw_citations_updated on citeledger.message_caselaw_citations is
-  'A late verification reaches the entry, and the verdict follows.';
-comment on trigger message_caselaw_citations_deleted on citeledger.message_caselaw_citations is
-  'A finalized turn keeps its sources; elsewhere the verdict follows.';
-comment on trigger message_tool_sources_inserted on citeledger.message_tool_sources is
-  'A late source gets its entry, and the verdict follows.';
-comment on trigger message_tool_sources_deleted on citeledger.message_tool_sources is
-  'A finalized turn keeps its sources; elsewhere the verdict follows.';
 
 commit;

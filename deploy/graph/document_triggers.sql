@@ -31,10 +31,11 @@ begin
     perform citeledger_private.lock_graph(v_firm.firm_id);
     -- Under the lock, so that what was recorded before is seen, and what comes later will see these
     -- documents. What no list names gives no edge, and what just arrived has no list yet. Counted,
-    -- for that is a look-up by index of each, whatever the planner expects.
+    -- for that is a look-up by index of each, whatever the planner expects; the array through a
+    -- sub-select, for its length would else make the plan look worth making anew.
     v_awaited := array(
       select k.doi_key
-      from unnest(v_firm.keys) as k (doi_key)
+      from unnest((select v_firm.keys)) as k (doi_key)
       where (
         select count(*)
         from citeledger.document_references as r

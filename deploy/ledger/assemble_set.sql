@@ -1,13 +1,13 @@
 -- Deploy citeledger:ledger/assemble_set to pg
+-- requires: ledger/assemble_set@v0.1.0
 -- requires: ledger/entry_values
--- requires: ledger/keep_revisions
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.assemble_set(
+create or replace function citeledger_private.assemble_set(
   p_firm_id uuid,
   p_message_ids uuid[],
   p_source_ids uuid[] default null
@@ -92,8 +92,14 @@ begin
       confidence = d.confidence,
       provider = d.provider,
       retrieved_at = d.retrieved_at
+    -- Through sub-selects: the length of an array would else make the plan look worth making anew.
     from unnest(
-      v_stale_ids, v_kinds, v_statuses, v_confidences, v_providers, v_retrieved
+      (select v_stale_ids),
+      (select v_kinds),
+      (select v_statuses),
+      (select v_confidences),
+      (select v_providers),
+      (select v_retrieved)
     ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
     where e.firm_id = p_firm_id and e.id = d.id;
   end if;

@@ -23,6 +23,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_permissions text[] := coalesce(p_permissions, '{}');
+  v_list text := v_permissions::text;
 begin
   -- Behind PostgREST the claims are the caller's identity; our settings would win over them.
   if current_setting('request.jwt.claims', true) <> '' then
@@ -33,7 +34,16 @@ begin
       hint = 'Put firm_id, sub and permissions into the claims instead.';
   end if;
 
-  if array_ndims(v_permissions) > 1
+  -- Mostly a few short names: looked at all at once, since to look into the list is a query. Such a
+  -- name is written without quotes, and so is a null.
+  if octet_length(v_list) <= 64
+    and strpos(v_list, 'NULL') = 0
+    and v_list collate "C" ~ (
+      '^[{](?:[A-Za-z0-9][A-Za-z0-9._:-]*(?:,[A-Za-z0-9][A-Za-z0-9._:-]*)*)?[}]$'
+    )
+  then
+    null;
+  elsif array_ndims(v_permissions) > 1
     or exists (
       select
       from unnest(v_permissions) as p (permission)
@@ -57,7 +67,7 @@ begin
     'set local citeledger.firm_id = %L; '
     'set local citeledger.user_id = %L; '
     'set local citeledger.permissions = %L',
-    coalesce(p_firm_id::text, ''), coalesce(p_user_id::text, ''), v_permissions::text
+    coalesce(p_firm_id::text, ''), coalesce(p_user_id::text, ''), v_list
   );
 end
 $$;

@@ -140,4 +140,6 @@ comment on function citeledger_private.settle(uuid, uuid[], uuid[]) is
 
 revoke all on function citeledger_private.settle(uuid, uuid[], uuid[]) from public;
 
+drop function citeledger_private.all_were_settled(uuid, uuid[]);
+
 commit;

@@ -44,7 +44,10 @@ def raising(table: str, event: str, sqlstate: str) -> tuple[str, str]:
 
 
 # What nearly every new turn is spared: the steps one by one.
-STEP_BY_STEP = "alter function citeledger_private.settle_new(uuid, uuid[]) rename to gone"
+STEP_BY_STEP = (
+    "alter function citeledger_private.settle_turn(uuid, uuid) rename to gone;"
+    " alter function citeledger_private.settle_new(uuid, uuid[]) rename to gone"
+)
 
 # Each breaks a step as a whole: no verdict can be had until it is repaired.
 WHOLE = [

@@ -80,17 +80,19 @@ def test_at_once_and_step_by_step_are_the_same(
     world: World, su: Connection, app: Connection, sources: Callable[[World, UUID], None]
 ) -> None:
     matter = world.project()
-    at_once, by_steps = world.turn(matter), world.turn(matter)
-    for turn in (at_once, by_steps):
+    at_once, among_many, by_steps = (world.turn(matter) for _ in range(3))
+    for turn in (at_once, among_many, by_steps):
         sources(world, turn)
     set_context(app, world.firm_id)
     first = world.on(app).finalize(at_once)
+    app.execute("select citeledger.finalize_turns(%s)", ([among_many, world.turn(matter)],))
     app.commit()
     su.execute(STEP_BY_STEP)
     set_context(app, world.firm_id)
     second = world.on(app).finalize(by_steps)
     app.commit()
     assert written(su, at_once) == written(su, by_steps)
+    assert written(su, among_many) == written(su, by_steps)
     assert first["failures"] == second["failures"] == []
     assert first["entries_written"] == second["entries_written"]
 

@@ -11,7 +11,7 @@ select citeledger_private.verify_function(
   language plpgsql
   owner citeledger_owner
   parallel unsafe
-  returns TABLE(settled uuid[], entries bigint, gate jsonb)
+  returns uuid[]
   security invoker
   set search_path=pg_catalog, pg_temp
   volatile

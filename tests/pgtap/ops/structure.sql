@@ -589,7 +589,7 @@ select set_eq(
     where p.pronamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
       and 'plan_cache_mode=force_generic_plan' = any(p.proconfig)$$,
   array[
-    'cite', 'cite_ledger_entry', 'cite_many', 'clear_failures', 'count_entries',
+    'all_were_settled', 'cite', 'cite_ledger_entry', 'cite_many', 'clear_failures', 'count_entries',
     'documents_in_scope', 'entry_values', 'finalize_report', 'get_citations', 'graph_stage',
     'holds_record', 'judged_references', 'ledger_trace', 'lock_turns', 'read_pages', 'recheck_document',
     'recount', 'resolve_spans', 'suggest_spans', 'visible_documents',
@@ -737,6 +737,10 @@ select set_eq(
     'citeledger_private.documents_changed() plpgsql volatile, parallel unsafe, security definer',
     'citeledger.get_citations(uuid) plpgsql stable, parallel safe, security definer',
     'citeledger_private.settle_new(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
+      'invoker',
+    'citeledger_private.all_were_settled(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
+      'invoker',
+    'citeledger_private.settle_turn(uuid,uuid) plpgsql volatile, parallel unsafe, security '
       'invoker',
     'citeledger_private.warn_of_unrecognized(text) plpgsql volatile, parallel unsafe, security '
       'invoker',
