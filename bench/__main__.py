@@ -1,9 +1,9 @@
 """Runs the benchmarks: ``python -m bench [quick | standard | full]``.
 
-A run in the standard or the full mode writes results.json, RESULTS.md and the plots into
-``bench/``, and the figures into docs/performance.md; a quick one shows only that everything runs,
-unless it is told where to write. With ``--only`` some figures are measured and printed, and
-nothing is written.
+A run in the standard mode writes results.json, RESULTS.md and the plots into ``bench/``, one in
+the full mode into ``bench/full/``, and both their figures into docs/performance.md; a quick one
+shows only that everything runs, unless it is told where to write. With ``--only`` some figures are
+measured and printed, and nothing is written.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .scale import SCALES, Scale
 from .server import running
 
 HERE = Path(__file__).resolve().parent
+FOLDERS = {"standard": HERE, "full": HERE / "full"}
 PAGE = HERE.parent / "docs" / "performance.md"
 
 
@@ -93,14 +94,14 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"done in {results['seconds']} s")
     if given.only:
         return
-    out: Path | None = given.out or (None if scale.name == "quick" else HERE)
+    out: Path | None = given.out or FOLDERS.get(scale.name)
     if out is None:
         return
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if not given.no_plots:
         plots.draw(results["growth"], out / "plots")
-    report.write(results, out, PAGE if out == HERE else out / PAGE.name)
+    report.write(results, out, out / PAGE.name if given.out else PAGE)
     print(f"written to {out}")
 
 

@@ -121,12 +121,18 @@ def conditions(results: Results) -> str:
     )
 
 
+def full_summary(results: Results) -> str:
+    """Return what a run in the full mode says of itself in docs/performance.md."""
+    return f"{conditions(results)}\n\n{summary_table(results)}"
+
+
 PARTS: Final[dict[str, Callable[[Results], str]]] = {
     "conditions": conditions,
     "figures": summary_table,
     "costs": costs_table,
     "profiles": profiles_table,
 }
+FULL_PARTS: Final[dict[str, Callable[[Results], str]]] = {"full": full_summary}
 
 
 def results_page(results: Results) -> str:
@@ -146,8 +152,8 @@ def results_page(results: Results) -> str:
 
 
 def filled(page: str, results: Results) -> str:
-    """Return a page with the parts between its markers made anew."""
-    for name, part in PARTS.items():
+    """Return a page with the parts between its markers, those of the run's mode, made anew."""
+    for name, part in (FULL_PARTS if results["mode"] == "full" else PARTS).items():
         begin, end = f"<!-- bench: {name} -->", "<!-- bench: end -->"
         before, found, rest = page.partition(begin)
         if found:

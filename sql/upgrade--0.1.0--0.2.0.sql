@@ -2273,7 +2273,10 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_project_id uuid;
 begin
-  perform citeledger.require_permission('matters:read');
+  -- Asked as an expression first: to perform a function is a query, and this is a short call.
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
 
   -- A matter is reached through projects alone, where row security decides. The wall is asked for
   -- by name besides: inside the cascade of a foreign key, which anybody may set up on a temporary
@@ -2466,50 +2469,47 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
+-- In place of a call the planner puts what is below, for every span of a list: that takes a body
+-- that is bound when the function is made, and no setting of its own.
 create or replace function citeledger_private.is_plain_span(
   p_span jsonb
 )
 returns boolean
-language plpgsql
+language sql
 immutable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  -- One expression, for a list is asked span by span. Whatever is null in it is not plain.
-  return (
-    jsonb_typeof(p_span) = 'object'
-    and p_span - array[
-      'document_id', 'page_number', 'block_index', 'char_start', 'char_end', 'quote'
-    ] = '{}'
-    -- Numbers: a path finds nothing else less than a number. It would look into a list as well, but
-    -- a list has more than digits, and so have a sign and a fraction.
-    and p_span @@ (
-      '$.page_number >= 1 && $.page_number <= 2147483647'
-      ' && (!exists($.block_index) || $.block_index <= 2147483647)'
-      ' && (!exists($.char_start) && !exists($.char_end)'
-      '   || $.char_start < $.char_end && $.char_end <= 2147483647)'
-      ' && $.quote.type() == "string"'
-    )
-    and (
-      (p_span ->> 'page_number')
-      || coalesce(p_span ->> 'block_index', '')
-      || coalesce(p_span ->> 'char_start', '')
-      || coalesce(p_span ->> 'char_end', '')
-    ) collate "C" !~ '[^0-9]'
-    -- Lower case with dashes in their places, nowhere else: as a uuid is written.
-    and (p_span ->> 'document_id') collate "C" like '________-____-____-____-____________'
-    and (p_span ->> 'document_id') collate "C" not like '%-%-%-%-%-%'
-    and (p_span ->> 'document_id') collate "C" !~ '[^0-9a-f-]'
-    -- Nearly always the first character is a letter, digit or sign of ASCII.
-    and (
-      ascii(p_span ->> 'quote') between 33 and 126
-      or not citeledger_private.is_blank(p_span ->> 'quote')
-    )
-  ) is true;
-end
-$$;
+return (
+  -- Whatever is null here is not plain.
+  jsonb_typeof(p_span) = 'object'
+  and p_span - array[
+    'document_id', 'page_number', 'block_index', 'char_start', 'char_end', 'quote'
+  ] = '{}'
+  -- Numbers: a path finds nothing else less than a number. It would look into a list as well, but a
+  -- list has more than digits, and so have a sign and a fraction. What most spans have comes first.
+  and p_span @@ (
+    '$.page_number >= 1 && $.page_number <= 2147483647'
+    ' && ($.block_index <= 2147483647 || !exists($.block_index))'
+    ' && ($.char_start < $.char_end && $.char_end <= 2147483647'
+    '   || !exists($.char_start) && !exists($.char_end))'
+    ' && $.quote.type() == "string"'
+  )
+  and (
+    (p_span ->> 'page_number')
+    || coalesce(p_span ->> 'block_index', '')
+    || coalesce(p_span ->> 'char_start', '')
+    || coalesce(p_span ->> 'char_end', '')
+  ) collate "C" !~ '[^0-9]'
+  -- Lower case with dashes in their places, nowhere else: as a uuid is written.
+  and (p_span ->> 'document_id') collate "C" like '________-____-____-____-____________'
+  and (p_span ->> 'document_id') collate "C" not like '%-%-%-%-%-%'
+  and (p_span ->> 'document_id') collate "C" !~ '[^0-9a-f-]'
+  -- Nearly always the first character is a letter, digit or sign of ASCII.
+  and (
+    ascii(p_span ->> 'quote') between 33 and 126
+    or citeledger_private.is_blank(p_span ->> 'quote') is false
+  )
+) is true;
 
 comment on function citeledger_private.is_plain_span(jsonb) is
   'Whether a span is well-formed and written as write_span writes it: no null, no 1.0 for 1, the '
@@ -2696,6 +2696,8 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
+-- In place of a call the planner puts what is below, for every span of a list: that takes a body
+-- that is bound when the function is made, and no setting of its own.
 create or replace function citeledger_private.quote_fault(
   p_content text,
   p_char_start integer,
@@ -2703,51 +2705,37 @@ create or replace function citeledger_private.quote_fault(
   p_quote text
 )
 returns text
-language plpgsql
+language sql
 immutable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- Looking for a quote can take its length times the text's, cutting it out never does: where
-  -- either is long it is cut out at once.
-  v_place constant integer := case
-    when p_char_start is null
-      or octet_length(p_content) <= 16384 and octet_length(p_quote) <= 256
-      then strpos(p_content collate "C", p_quote collate "C")
-  end;
-  -- Nearly always the first character is a letter, digit or sign of ASCII.
-  v_can_be_seen constant boolean :=
-    ascii(p_quote) between 33 and 126 or not citeledger_private.is_blank(p_quote);
-begin
-  if p_char_start is null then
-    if v_place > 0 and v_can_be_seen then
-      return null;
-    end if;
-    return 'quote_absent';
-  end if;
+return case
   -- Mostly the first place of the quote is the one that is asked for. If it is as long as it should
   -- be, it is what the offsets cut out, and the characters of the whole text need not be counted.
-  if v_place = p_char_start + 1
+  -- Looking for a quote can take its length times the text's, cutting it out never does: where
+  -- either is long it is cut out at once.
+  when p_char_start is not null
+    and octet_length(p_content) <= 16384
+    and octet_length(p_quote) <= 256
+    and strpos(p_content collate "C", p_quote collate "C") = p_char_start + 1
     and char_length(p_quote) = p_char_end - p_char_start
-    and v_can_be_seen
-  then
-    return null;
-  end if;
+    -- Nearly always the first character is a letter, digit or sign of ASCII.
+    and (ascii(p_quote) between 33 and 126 or citeledger_private.is_blank(p_quote) is false)
+    then null
+  when p_char_start is null then case
+    when strpos(p_content collate "C", p_quote collate "C") > 0
+      and not citeledger_private.is_blank(p_quote)
+      then null
+    else 'quote_absent'
+  end
   -- Checked before the slice is cut: substring would clip to the text without a word.
-  if p_char_end > char_length(p_content) then
-    return 'offsets_out_of_range';
-  end if;
-  if substring(p_content from p_char_start + 1 for p_char_end - p_char_start) collate "C"
+  when p_char_end > char_length(p_content) then 'offsets_out_of_range'
+  when substring(p_content from p_char_start + 1 for p_char_end - p_char_start) collate "C"
       = p_quote collate "C"
-    and v_can_be_seen
-  then
-    return null;
-  end if;
-  return 'text_mismatch';
-end
-$$;
+    and not citeledger_private.is_blank(p_quote)
+    then null
+  else 'text_mismatch'
+end;
 
 comment on function citeledger_private.quote_fault(text, integer, integer, text) is
   'Compares a quote with the live text of its unit, byte for byte: null where it verifies, else '
@@ -2765,11 +2753,8 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create or replace function citeledger.deep_link(
-  p_matter_number text,
-  p_document_id uuid,
-  p_page_number integer,
-  p_block_index integer default null
+create or replace function citeledger_private.matter_link(
+  p_matter_number text
 )
 returns text
 language plpgsql
@@ -2796,18 +2781,63 @@ begin
     into v_matter
     from string_to_table(p_matter_number, null) with ordinality as c (letter, position);
   end if;
-
-  return format('/matters/%s/record/doc/%s?page=%s', v_matter, p_document_id, p_page_number)
-    || coalesce('&block=' || p_block_index, '');
+  return '/matters/' || coalesce(v_matter, '') || '/record/doc/';
 end
 $$;
 
+-- In place of a call the planner puts what is below, for every span of a list: that takes a body
+-- that is bound when the function is made, and no setting of its own.
+create or replace function citeledger_private.page_link(
+  p_matter_link text,
+  p_document_id uuid,
+  p_page_number integer,
+  p_block_index integer
+)
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+return p_matter_link
+  || coalesce(p_document_id::text, '')
+  || '?page='
+  || coalesce(p_page_number::text, '')
+  || coalesce('&block=' || p_block_index::text, '');
+
+create or replace function citeledger.deep_link(
+  p_matter_number text,
+  p_document_id uuid,
+  p_page_number integer,
+  p_block_index integer default null
+)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return citeledger_private.page_link(
+    citeledger_private.matter_link(p_matter_number), p_document_id, p_page_number, p_block_index
+  );
+end
+$$;
+
+comment on function citeledger_private.matter_link(text) is
+  'What the links to the pages of a matter begin with: /matters/{matter_number}/record/doc/, the '
+  'matter number percent-encoded.';
+comment on function citeledger_private.page_link(text, uuid, integer, integer) is
+  'The link to a page, behind the beginning that matter_link gives: what deep_link returns, for '
+  'many pages of one matter.';
 comment on function citeledger.deep_link(text, uuid, integer, integer) is
   'The link to a page of a document, with the block where p_block_index is given: '
   '/matters/{matter_number}/record/doc/{document_id}?page={page_number}[&block={block_index}], the '
   'matter number percent-encoded. Built here and nowhere else, and granted to nobody: no link '
   'exists for what did not verify.';
 
+revoke all on function citeledger_private.matter_link(text) from public;
+revoke all on function citeledger_private.page_link(text, uuid, integer, integer) from public;
 revoke all on function citeledger.deep_link(text, uuid, integer, integer) from public;
 
 commit;
@@ -2835,16 +2865,21 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- The keys as jsonb keeps them, so that it need not sort them.
   return jsonb_build_object(
-    'verified', p_reason is null,
+    'span', p_span,
     'reason', p_reason,
+    'verified', p_reason is null,
     'deep_link', case
-      when p_reason is null
-        then citeledger.deep_link(p_matter_number, p_document_id, p_page_number, p_block_index)
+      when p_reason is null then citeledger_private.page_link(
+        citeledger_private.matter_link(p_matter_number),
+        p_document_id,
+        p_page_number,
+        p_block_index
+      )
     end,
-    'engine_state', 'live',
     'checked_at', statement_timestamp(),
-    'span', p_span
+    'engine_state', 'live'
   );
 end
 $$;
@@ -3086,7 +3121,11 @@ declare
   v_document_id uuid;
   v_page_number integer;
   v_block_index integer;
+  v_char_start integer;
+  v_char_end integer;
+  v_quote text;
   v_matter_number text;
+  v_is_held boolean;
   v_content text;
   v_reason text;
 begin
@@ -3098,43 +3137,54 @@ begin
   v_is_plain := citeledger_private.is_plain_span(p_span);
   if v_is_plain then
     v_document_id := (p_span ->> 'document_id')::uuid;
+    v_page_number := (p_span ->> 'page_number')::integer;
+    v_block_index := (p_span ->> 'block_index')::integer;
   else
     v_span := citeledger_private.read_span(p_span);
     v_document_id := v_span.document_id;
   end if;
 
-  v_matter_number := citeledger_private.visible_matter_number(v_firm_id, p_matter_id);
-  if v_matter_number is null
-    or not citeledger_private.holds_record(v_firm_id, p_matter_id, v_document_id)
-  then
+  -- One statement instead of three. Nothing is read of a document before its matter was seen, and
+  -- no text before the document was. Row security decides on the matter, and the wall is asked for
+  -- by name besides: inside the cascade of a foreign key, which anybody may set up on a temporary
+  -- table, the owner passes row security, and a plan made there is used outside as well.
+  select p.matter_number, d.id is not null, b.content
+  into v_matter_number, v_is_held, v_content
+  from citeledger.projects as p
+  left join citeledger.documents as d
+    on d.firm_id = v_firm_id
+    and d.id = v_document_id
+    and d.project_id = p.id
+    and d.document_kind = 'record'
+    and not d.is_privileged
+    and d.deleted_at is null
+  -- Mostly the block is named and there: then its text is all that is needed.
+  left join citeledger.document_page_blocks as b
+    on b.firm_id = v_firm_id
+    and b.document_id = d.id
+    and b.page_number = v_page_number
+    and b.block_index = v_block_index
+  where p.firm_id = v_firm_id
+    and p.id = p_matter_id
+    and citeledger_private.is_behind_wall(v_firm_id, p.id) is false;
+  if v_is_held is not true then
     perform citeledger_private.refuse_as_not_found();
   end if;
 
-  if v_is_plain then
-    -- Mostly the block is named and there: then its text is all that is needed.
-    v_page_number := (p_span -> 'page_number')::integer;
-    v_block_index := (p_span -> 'block_index')::integer;
-    select b.content
-    into v_content
-    from citeledger.document_page_blocks as b
-    where b.firm_id = v_firm_id
-      and b.document_id = v_document_id
-      and b.page_number = v_page_number
-      and b.block_index = v_block_index;
-    if v_content is not null then
-      v_reason := citeledger_private.quote_fault(
-        v_content,
-        (p_span -> 'char_start')::integer,
-        (p_span -> 'char_end')::integer,
-        p_span ->> 'quote'
-      );
-      return citeledger_private.cite_answer(
-        v_matter_number, v_document_id, v_page_number, v_block_index, p_span, v_reason
-      );
-    end if;
-    v_span := citeledger_private.to_span(p_span);
+  if v_content is not null then
+    -- Each is read once: the planner puts what is passed wherever quote_fault looks at it.
+    v_char_start := (p_span ->> 'char_start')::integer;
+    v_char_end := (p_span ->> 'char_end')::integer;
+    v_quote := p_span ->> 'quote';
+    v_reason := citeledger_private.quote_fault(v_content, v_char_start, v_char_end, v_quote);
+    return citeledger_private.cite_answer(
+      v_matter_number, v_document_id, v_page_number, v_block_index, p_span, v_reason
+    );
   end if;
 
+  if v_is_plain then
+    v_span := citeledger_private.to_span(p_span);
+  end if;
   select r.reason
   into strict v_reason
   from citeledger_private.resolve_spans(v_firm_id, array[v_span]) as r;
@@ -3186,9 +3236,18 @@ as $$
 declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_matter_number text;
+  v_matter_link text;
   v_result jsonb;
+  -- The items that have no answer yet: where they are, what is wrong with each, and its span if
+  -- the matter holds its document.
+  v_positions bigint[];
+  v_faults text[];
+  v_spans jsonb[];
 begin
-  perform citeledger.require_permission('matters:read');
+  -- Asked as an expression first: to perform a function is a query, and this may be a short call.
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
   if p_spans is null or jsonb_typeof(p_spans) <> 'array' then
     raise exception using
       errcode = '22023',
@@ -3200,23 +3259,27 @@ begin
   if v_matter_number is null then
     perform citeledger_private.refuse_as_not_found();
   end if;
+  v_matter_link := citeledger_private.matter_link(v_matter_number);
 
-  -- Each item is judged once, and each document asked for once. What can be looked at is
-  -- well-formed, and of a record of the matter.
-  with item as materialized (
+  -- Each item is judged once, and each document asked for once: "offset 0" keeps what was found
+  -- out, where to materialize would write each row once more. What can be looked at is well-formed,
+  -- and of a record of the matter.
+  with item as (
     select i.position, i.item, citeledger_private.is_plain_span(i.item) as is_plain
     from jsonb_array_elements(p_spans) with ordinality as i (item, position)
+    offset 0
   ),
-  judged as materialized (
+  judged as (
     select
       i.position,
       i.item,
       i.is_plain,
       case when not i.is_plain then citeledger_private.span_fault(i.item) end as fault
     from item as i
+    offset 0
   ),
   -- No row is left out before the end, so that the planner joins as many as there are.
-  span as materialized (
+  written as (
     select
       j.position,
       j.fault,
@@ -3224,17 +3287,22 @@ begin
         when j.is_plain then j.item
         when j.fault is null
           then citeledger_private.write_span(citeledger_private.to_span(j.item))
-      end as item,
-      case when j.fault is null then (j.item ->> 'document_id')::uuid end as document_id,
-      case when j.fault is null then (j.item -> 'page_number')::integer end as page_number,
-      case when j.fault is null then nullif(j.item -> 'block_index', 'null')::integer end
-        as block_index,
-      case when j.fault is null then nullif(j.item -> 'char_start', 'null')::integer end
-        as char_start,
-      case when j.fault is null then nullif(j.item -> 'char_end', 'null')::integer end
-        as char_end,
-      case when j.fault is null then j.item ->> 'quote' end as quote
+      end as item
     from judged as j
+    offset 0
+  ),
+  span as materialized (
+    select
+      w.position,
+      w.fault,
+      w.item,
+      (w.item ->> 'document_id')::uuid as document_id,
+      (w.item ->> 'page_number')::integer as page_number,
+      (w.item ->> 'block_index')::integer as block_index,
+      (w.item ->> 'char_start')::integer as char_start,
+      (w.item ->> 'char_end')::integer as char_end,
+      w.item ->> 'quote' as quote
+    from written as w
   ),
   document as materialized (
     select distinct s.document_id as id from span as s
@@ -3247,10 +3315,14 @@ begin
   -- Mostly the block is named and there: then its text is all that is needed. Laterally, an index
   -- look-up for each span, whatever the planner knows of the table: "offset 0" keeps it so, and no
   -- plan reads every block of the firm.
-  found as materialized (
+  found as (
     select
-      s.*,
-      h.id is not null as is_held,
+      s.position,
+      s.fault,
+      s.item,
+      h.id as document_id,
+      s.page_number,
+      s.block_index,
       b.content is not null as is_found,
       case
         when b.content is not null
@@ -3267,63 +3339,76 @@ begin
         and b.block_index = s.block_index
       offset 0
     ) as b on true
-  ),
-  rest as materialized (
+    offset 0
+  )
+  -- What cite_answer answers, as a row: of rows the list is made at once, of objects by making
+  -- each of them twice. What was not compared stays null.
+  select
+    to_jsonb(array_agg(case when f.is_found then a end order by f.position)),
+    array_agg(f.position order by f.position) filter (where not f.is_found),
+    array_agg(f.fault order by f.position) filter (where not f.is_found),
+    array_agg(case when f.document_id is not null then f.item end order by f.position)
+      filter (where not f.is_found)
+  into v_result, v_positions, v_faults, v_spans
+  from found as f
+  cross join lateral (
     select
-      array_agg(f.position order by f.position) as positions,
-      array_agg(
-        row(
-          f.document_id, f.page_number, f.block_index, f.char_start, f.char_end, f.quote
-        )::citeledger_private.span
-        order by f.position
-      ) as spans
-    from found as f
-    where f.is_held and not f.is_found
+      f.item as span,
+      f.reason as reason,
+      f.reason is null as verified,
+      case
+        when f.reason is null then citeledger_private.page_link(
+          v_matter_link, f.document_id, f.page_number, f.block_index
+        )
+      end as deep_link,
+      statement_timestamp() as checked_at,
+      'live' as engine_state
+  ) as a;
+  if v_positions is null then
+    return coalesce(v_result, '[]');
+  end if;
+
+  with rest as materialized (
+    select
+      r.position,
+      r.fault,
+      r.item is not null as is_held,
+      case when r.item is not null then citeledger_private.to_span(r.item) end as span
+    from unnest(v_positions, v_faults, v_spans) as r (position, fault, item)
+  ),
+  held as materialized (
+    select
+      array_agg(r.position order by r.position) as positions,
+      array_agg(r.span order by r.position) as spans
+    from rest as r
+    where r.is_held
     having count(*) > 0
   ),
   checked as materialized (
-    select r.positions[c.span_position] as position, c.reason
-    from rest as r
-    cross join lateral citeledger_private.resolve_spans(v_firm_id, r.spans) as c
-  ),
-  -- What neither way compared stays without a verdict, never with a good one.
-  compared as materialized (
-    select
-      f.position,
-      f.fault,
-      f.item,
-      f.document_id,
-      f.page_number,
-      f.block_index,
-      f.is_found or c.position is not null as is_compared,
-      case when f.is_found then f.reason else c.reason end as reason
-    from found as f
-    left join checked as c on c.position = f.position
+    select h.positions[c.span_position] as position, c.reason
+    from held as h
+    cross join lateral citeledger_private.resolve_spans(v_firm_id, h.spans) as c
   )
-  select coalesce(
-    to_jsonb(
-      array_agg(
-        case
-          when c.fault is not null then jsonb_build_object(
-            'error',
-            jsonb_build_object(
-              'sqlstate', '22023', 'message', 'the span is malformed: ' || c.fault
-            )
-          )
-          when c.is_compared then citeledger_private.cite_answer(
-            v_matter_number, c.document_id, c.page_number, c.block_index, c.item, c.reason
-          )
-          else jsonb_build_object(
-            'error', jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
-          )
-        end
-        order by c.position
+  -- What neither way compared stays without a verdict, never with a good one.
+  select jsonb_agg(
+    case
+      when r.position is null then i.item
+      when r.fault is not null then jsonb_build_object(
+        'error',
+        jsonb_build_object('sqlstate', '22023', 'message', 'the span is malformed: ' || r.fault)
       )
-    ),
-    '[]'
+      when c.position is not null
+        then citeledger_private.cite_resolution(v_matter_number, r.span, c.reason)
+      else jsonb_build_object(
+        'error', jsonb_build_object('sqlstate', 'P0002', 'message', 'record not found')
+      )
+    end
+    order by i.position
   )
   into v_result
-  from compared as c;
+  from jsonb_array_elements(v_result) with ordinality as i (item, position)
+  left join rest as r on r.position = i.position
+  left join checked as c on c.position = i.position;
   return v_result;
 end
 $$;
@@ -3454,10 +3539,14 @@ declare
   v_visited uuid[];
   v_suspects uuid[];
   v_hop integer := 0;
+  v_in_matters bigint;
   v_has_walls boolean;
   v_has_withdrawn boolean;
 begin
-  perform citeledger.require_permission('matters:read');
+  -- Asked as an expression first: to perform a function is a query, and this is a short call.
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
   if p_max_hops is null or p_max_hops < 0 then
     raise exception using
       errcode = '22023',
@@ -3473,15 +3562,13 @@ begin
       hint = 'Pass cites, cited_by or both.';
   end if;
 
-  -- What the firm has of either is asked once: it is all one snapshot. By the first of an index,
-  -- which costs the same whether there are many or none; whether any exists may be asked of the
-  -- whole table.
+  -- Which of the given ones are there and live, and what the firm has of walls and of withdrawn
+  -- documents: asked once and in one statement, for it is all one snapshot. By the first of an
+  -- index, which costs the same whether there are many or none; whether any exists may be asked of
+  -- the whole table.
   select
-    array(
-      select v.id
-      from citeledger_private.visible_documents(v_firm_id, p_document_ids) as v (id)
-      order by v.id
-    ),
+    g.ids,
+    g.in_matters,
     (
       select m.project_id
       from citeledger.project_members as m
@@ -3496,8 +3583,21 @@ begin
       order by d.id
       limit 1
     ) is not null
-  into v_frontier, v_has_walls, v_has_withdrawn;
-  v_visited := v_frontier;
+  into v_frontier, v_in_matters, v_has_walls, v_has_withdrawn
+  from (
+    select coalesce(array_agg(d.id order by d.id), '{}'), count(d.project_id)
+    from citeledger.documents as d
+    where d.firm_id = v_firm_id and d.id = any(p_document_ids) and d.deleted_at is null
+  ) as g (ids, in_matters);
+  -- A document of no matter is there for the whole firm, as is one of any matter where no wall
+  -- stands: a matter that a document names is there, by its foreign key.
+  if v_has_walls and v_in_matters > 0 then
+    v_frontier := array(
+      select v.id
+      from citeledger_private.visible_documents(v_firm_id, v_frontier) as v (id)
+      order by v.id
+    );
+  end if;
 
   -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
   loop
@@ -3505,6 +3605,34 @@ begin
     return query select unnest(v_frontier), v_hop;
     exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
     v_hop := v_hop + 1;
+    v_visited := v_visited || v_frontier;
+    -- The last hop is mostly most of the walk, and nothing starts from it: where there is nothing
+    -- to look at either it goes straight out, through no array. Sorted inside as well, where a row
+    -- is the id alone, which is the cheaper sort; the outer order then has nothing left to do.
+    if v_hop = p_max_hops and not v_has_walls and not v_has_withdrawn then
+      return query
+      select e.id, v_hop
+      from (
+        (
+          select c.cited_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.citing_document_id = any(v_frontier)
+            and p_direction in ('cites', 'both')
+          union all
+          select c.citing_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.cited_document_id = any(v_frontier)
+            and p_direction in ('cited_by', 'both')
+        )
+        except
+        select unnest(v_visited)
+        order by cited_document_id
+      ) as e (id)
+      order by e.id;
+      exit;
+    end if;
     v_frontier := array(
       select e.id
       from (
@@ -3522,7 +3650,7 @@ begin
             and p_direction in ('cited_by', 'both')
         )
         except
-        select s.id from unnest(v_visited) as s (id)
+        select unnest(v_visited)
       ) as e (id)
       order by e.id
     );
@@ -3561,7 +3689,6 @@ begin
         );
       end if;
     end if;
-    v_visited := v_visited || v_frontier;
   end loop;
 end
 $$;

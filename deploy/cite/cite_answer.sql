@@ -22,16 +22,21 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  -- The keys as jsonb keeps them, so that it need not sort them.
   return jsonb_build_object(
-    'verified', p_reason is null,
+    'span', p_span,
     'reason', p_reason,
+    'verified', p_reason is null,
     'deep_link', case
-      when p_reason is null
-        then citeledger.deep_link(p_matter_number, p_document_id, p_page_number, p_block_index)
+      when p_reason is null then citeledger_private.page_link(
+        citeledger_private.matter_link(p_matter_number),
+        p_document_id,
+        p_page_number,
+        p_block_index
+      )
     end,
-    'engine_state', 'live',
     'checked_at', statement_timestamp(),
-    'span', p_span
+    'engine_state', 'live'
   );
 end
 $$;

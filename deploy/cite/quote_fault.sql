@@ -6,6 +6,8 @@ begin;
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
+-- In place of a call the planner puts what is below, for every span of a list: that takes a body
+-- that is bound when the function is made, and no setting of its own.
 create or replace function citeledger_private.quote_fault(
   p_content text,
   p_char_start integer,
@@ -13,51 +15,37 @@ create or replace function citeledger_private.quote_fault(
   p_quote text
 )
 returns text
-language plpgsql
+language sql
 immutable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  -- Looking for a quote can take its length times the text's, cutting it out never does: where
-  -- either is long it is cut out at once.
-  v_place constant integer := case
-    when p_char_start is null
-      or octet_length(p_content) <= 16384 and octet_length(p_quote) <= 256
-      then strpos(p_content collate "C", p_quote collate "C")
-  end;
-  -- Nearly always the first character is a letter, digit or sign of ASCII.
-  v_can_be_seen constant boolean :=
-    ascii(p_quote) between 33 and 126 or not citeledger_private.is_blank(p_quote);
-begin
-  if p_char_start is null then
-    if v_place > 0 and v_can_be_seen then
-      return null;
-    end if;
-    return 'quote_absent';
-  end if;
+return case
   -- Mostly the first place of the quote is the one that is asked for. If it is as long as it should
   -- be, it is what the offsets cut out, and the characters of the whole text need not be counted.
-  if v_place = p_char_start + 1
+  -- Looking for a quote can take its length times the text's, cutting it out never does: where
+  -- either is long it is cut out at once.
+  when p_char_start is not null
+    and octet_length(p_content) <= 16384
+    and octet_length(p_quote) <= 256
+    and strpos(p_content collate "C", p_quote collate "C") = p_char_start + 1
     and char_length(p_quote) = p_char_end - p_char_start
-    and v_can_be_seen
-  then
-    return null;
-  end if;
+    -- Nearly always the first character is a letter, digit or sign of ASCII.
+    and (ascii(p_quote) between 33 and 126 or citeledger_private.is_blank(p_quote) is false)
+    then null
+  when p_char_start is null then case
+    when strpos(p_content collate "C", p_quote collate "C") > 0
+      and not citeledger_private.is_blank(p_quote)
+      then null
+    else 'quote_absent'
+  end
   -- Checked before the slice is cut: substring would clip to the text without a word.
-  if p_char_end > char_length(p_content) then
-    return 'offsets_out_of_range';
-  end if;
-  if substring(p_content from p_char_start + 1 for p_char_end - p_char_start) collate "C"
+  when p_char_end > char_length(p_content) then 'offsets_out_of_range'
+  when substring(p_content from p_char_start + 1 for p_char_end - p_char_start) collate "C"
       = p_quote collate "C"
-    and v_can_be_seen
-  then
-    return null;
-  end if;
-  return 'text_mismatch';
-end
-$$;
+    and not citeledger_private.is_blank(p_quote)
+    then null
+  else 'text_mismatch'
+end;
 
 comment on function citeledger_private.quote_fault(text, integer, integer, text) is
   'Compares a quote with the live text of its unit, byte for byte: null where it verifies, else '

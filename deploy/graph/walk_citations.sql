@@ -31,10 +31,14 @@ declare
   v_visited uuid[];
   v_suspects uuid[];
   v_hop integer := 0;
+  v_in_matters bigint;
   v_has_walls boolean;
   v_has_withdrawn boolean;
 begin
-  perform citeledger.require_permission('matters:read');
+  -- Asked as an expression first: to perform a function is a query, and this is a short call.
+  if citeledger.has_permission('matters:read') is not true then
+    perform citeledger.require_permission('matters:read');
+  end if;
   if p_max_hops is null or p_max_hops < 0 then
     raise exception using
       errcode = '22023',
@@ -50,15 +54,13 @@ begin
       hint = 'Pass cites, cited_by or both.';
   end if;
 
-  -- What the firm has of either is asked once: it is all one snapshot. By the first of an index,
-  -- which costs the same whether there are many or none; whether any exists may be asked of the
-  -- whole table.
+  -- Which of the given ones are there and live, and what the firm has of walls and of withdrawn
+  -- documents: asked once and in one statement, for it is all one snapshot. By the first of an
+  -- index, which costs the same whether there are many or none; whether any exists may be asked of
+  -- the whole table.
   select
-    array(
-      select v.id
-      from citeledger_private.visible_documents(v_firm_id, p_document_ids) as v (id)
-      order by v.id
-    ),
+    g.ids,
+    g.in_matters,
     (
       select m.project_id
       from citeledger.project_members as m
@@ -73,8 +75,21 @@ begin
       order by d.id
       limit 1
     ) is not null
-  into v_frontier, v_has_walls, v_has_withdrawn;
-  v_visited := v_frontier;
+  into v_frontier, v_in_matters, v_has_walls, v_has_withdrawn
+  from (
+    select coalesce(array_agg(d.id order by d.id), '{}'), count(d.project_id)
+    from citeledger.documents as d
+    where d.firm_id = v_firm_id and d.id = any(p_document_ids) and d.deleted_at is null
+  ) as g (ids, in_matters);
+  -- A document of no matter is there for the whole firm, as is one of any matter where no wall
+  -- stands: a matter that a document names is there, by its foreign key.
+  if v_has_walls and v_in_matters > 0 then
+    v_frontier := array(
+      select v.id
+      from citeledger_private.visible_documents(v_firm_id, v_frontier) as v (id)
+      order by v.id
+    );
+  end if;
 
   -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
   loop
@@ -82,6 +97,34 @@ begin
     return query select unnest(v_frontier), v_hop;
     exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
     v_hop := v_hop + 1;
+    v_visited := v_visited || v_frontier;
+    -- The last hop is mostly most of the walk, and nothing starts from it: where there is nothing
+    -- to look at either it goes straight out, through no array. Sorted inside as well, where a row
+    -- is the id alone, which is the cheaper sort; the outer order then has nothing left to do.
+    if v_hop = p_max_hops and not v_has_walls and not v_has_withdrawn then
+      return query
+      select e.id, v_hop
+      from (
+        (
+          select c.cited_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.citing_document_id = any(v_frontier)
+            and p_direction in ('cites', 'both')
+          union all
+          select c.citing_document_id
+          from citeledger.document_citations as c
+          where c.firm_id = v_firm_id
+            and c.cited_document_id = any(v_frontier)
+            and p_direction in ('cited_by', 'both')
+        )
+        except
+        select unnest(v_visited)
+        order by cited_document_id
+      ) as e (id)
+      order by e.id;
+      exit;
+    end if;
     v_frontier := array(
       select e.id
       from (
@@ -99,7 +142,7 @@ begin
             and p_direction in ('cited_by', 'both')
         )
         except
-        select s.id from unnest(v_visited) as s (id)
+        select unnest(v_visited)
       ) as e (id)
       order by e.id
     );
@@ -138,7 +181,6 @@ begin
         );
       end if;
     end if;
-    v_visited := v_visited || v_frontier;
   end loop;
 end
 $$;

@@ -52,4 +52,7 @@ comment on function citeledger.deep_link(text, uuid, integer, integer) is
 
 revoke all on function citeledger.deep_link(text, uuid, integer, integer) from public;
 
+drop function citeledger_private.page_link(text, uuid, integer, integer);
+drop function citeledger_private.matter_link(text);
+
 commit;

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 from support.deploy import REPOSITORY
 
 sys.path.append(str(REPOSITORY))
+from bench.__main__ import FOLDERS
+
 from bench import report
 
-RESULTS = REPOSITORY / "bench" / "results.json"
 PAGE = REPOSITORY / "docs" / "performance.md"
 EXAMPLE = {
     "mode": "standard",
@@ -47,7 +50,7 @@ EXAMPLE = {
 
 def test_every_part_of_the_page_is_between_markers() -> None:
     page = PAGE.read_text()
-    for name in report.PARTS:
+    for name in (*report.PARTS, *report.FULL_PARTS):
         assert page.count(f"<!-- bench: {name} -->") == 1, name
 
 
@@ -62,10 +65,12 @@ def test_the_results_page_shows_aim_and_result() -> None:
     assert "| ≤ 1.3 | 1.25 | 1.20 to 1.30 | 1 ms | 800 µs | yes |" in page
 
 
-def test_the_pages_agree_with_the_results() -> None:
-    results = json.loads(RESULTS.read_text())
-    assert results["mode"] != "quick"
+@pytest.mark.parametrize("mode", FOLDERS)
+def test_the_pages_agree_with_the_results(mode: str) -> None:
+    folder = FOLDERS[mode]
+    results = json.loads((folder / "results.json").read_text())
+    assert results["mode"] == mode
     assert PAGE.read_text() == report.filled(PAGE.read_text(), results)
-    assert (RESULTS.parent / "RESULTS.md").read_text() == report.results_page(results)
+    assert (folder / "RESULTS.md").read_text() == report.results_page(results)
     for plot in results["growth"]:
-        assert (RESULTS.parent / "plots" / f"{plot['name']}.svg").exists()
+        assert (folder / "plots" / f"{plot['name']}.svg").exists()

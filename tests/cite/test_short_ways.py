@@ -7,9 +7,15 @@ count of the characters of a text: both are put to every case of a small world.
 from __future__ import annotations
 
 import itertools
+import json
+import random
 from typing import Any
+from uuid import UUID
 
 import psycopg
+
+from support.records import Records
+from support.world import set_context
 
 DOCUMENT = "b2f6c1de-93aa-4f07-8bce-5d0e7fa1c9d4"
 NUMBERS = (
@@ -175,3 +181,102 @@ def test_optional_keys_may_be_left_out_of_a_plain_span(su: psycopg.Connection[An
             "select citeledger_private.is_plain_span(%s::jsonb)", (written(span),)
         ).fetchone()
         assert row == (True,), span
+
+
+def test_the_planner_puts_them_in_place_of_their_calls(su: psycopg.Connection[Any]) -> None:
+    """Else each would be called for every span of a list, and nothing would be wrong but slow."""
+    plan = "\n".join(
+        line
+        for (line,) in su.execute(
+            """
+            explain (verbose, costs off)
+            select
+              citeledger_private.is_plain_span(s.span),
+              citeledger_private.quote_fault(s.quote, s.n, s.n, s.quote),
+              citeledger_private.page_link(s.quote, s.id, s.n, s.n)
+            from (values ('{}'::jsonb, 'q', 1, gen_random_uuid()), ('{}', 'r', 2, null))
+              as s (span, quote, n, id)
+            """
+        )
+    )
+    assert "citeledger_private.is_blank" in plan
+    assert all(name not in plan for name in ("is_plain_span", "quote_fault", "page_link")), plan
+
+
+def test_a_link_that_is_put_together_is_the_link(su: psycopg.Connection[Any]) -> None:
+    rows = su.execute(
+        """
+        select
+          citeledger.deep_link(m.number, d.id, p.page, b.block),
+          citeledger_private.page_link(
+            citeledger_private.matter_link(m.number), d.id, p.page, b.block
+          ),
+          format('/matters/%%s/record/doc/%%s?page=%%s', m.written, d.id, p.page)
+            || coalesce('&block=' || b.block, '')
+        from (values ('2026-7', '2026-7'), ('a/b \u00e9%%', 'a%%2Fb%%20%%C3%%A9%%25'), (null, null))
+            as m (number, written),
+          (values (%s::uuid), (null)) as d (id),
+          (values (3), (null)) as p (page),
+          (values (0), (2147483647), (null)) as b (block)
+        """,
+        (DOCUMENT,),
+    ).fetchall()
+    assert len(rows) == 36
+    for link, again, wanted in rows:
+        assert link == again == wanted
+
+
+def test_a_list_of_every_kind_is_answered_item_by_item(
+    su: psycopg.Connection[Any], app: psycopg.Connection[Any]
+) -> None:
+    """The items that need a second look keep their places among those that need none."""
+    records = Records.make(su)
+    kinds = [
+        records.span(),
+        records.span(block_index=...),
+        records.span(block_index=..., char_start=..., char_end=...),
+        records.span(block_index=None),
+        records.span(char_start=..., char_end=...),
+        records.span(document_id=str(records.record).upper()),
+        records.span(quote="nowhere"),
+        records.span(block_index=7),
+        records.span(page_number=7),
+        records.span(page_number=7, block_index=...),
+        records.span(page_number=0),
+        records.span(quote=" "),
+        records.span(UUID(DOCUMENT)),
+        records.span(UUID(DOCUMENT), block_index=...),
+        records.span(char_end=9999),
+        5,
+    ]
+    set_context(app, records.firm_id)
+
+    def alone(span: object) -> Any:
+        try:
+            with app.transaction():
+                row = app.execute(
+                    "select citeledger.cite(%s, %s::jsonb) - 'checked_at'",
+                    (records.matter, json.dumps(span)),
+                ).fetchone()
+        except psycopg.Error as error:
+            return error.sqlstate
+        assert row is not None
+        return row[0]
+
+    wanted = [alone(span) for span in kinds]
+    assert len({json.dumps(w, sort_keys=True) for w in wanted}) >= 8
+    draw = random.Random(7)
+    for _ in range(40):
+        order = [draw.randrange(len(kinds)) for _ in range(draw.randrange(1, 24))]
+        row = app.execute(
+            "select citeledger.cite_many(%s, %s::jsonb)",
+            (records.matter, json.dumps([kinds[n] for n in order])),
+        ).fetchone()
+        assert row is not None
+        found = [
+            item["error"]["sqlstate"]
+            if "error" in item
+            else {key: value for key, value in item.items() if key != "checked_at"}
+            for item in row[0]
+        ]
+        assert found == [wanted[n] for n in order], order

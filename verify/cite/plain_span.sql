@@ -9,12 +9,12 @@ select citeledger_private.verify_function(
   'citeledger_private.is_plain_span(jsonb)', $facts$
   arguments p_span jsonb
   immutable
-  language plpgsql
+  language sql
   owner citeledger_owner
   parallel safe
   returns boolean
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set nothing
 $facts$);
 
 rollback;

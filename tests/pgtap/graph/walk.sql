@@ -5,7 +5,7 @@
 
 begin;
 
-select plan(46);
+select plan(48);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -148,6 +148,10 @@ select ok(
   pg_temp.is_in_order(pg_temp.doc('A', 'H7'), 4),
   'rows come by hop, and within a hop by id'
 );
+select ok(
+  pg_temp.is_in_order(pg_temp.doc('A', 'H7'), 2),
+  'the last hop too, which comes by another way'
+);
 
 -- What is hidden is neither returned nor walked through.
 update citeledger.documents set deleted_at = now() where title = 'D';
@@ -199,6 +203,10 @@ select ok(
 );
 -- Another firm's wall is nobody's here, nor is what it withdrew.
 update citeledger.documents set deleted_at = now() where title = 'H9';
+select is(
+  pg_temp.walk(pg_temp.doc('B', 'C', 'D', 'E', 'H8', 'H9'), 0, 'both'), 'B0 E0 H80',
+  'of the given ones neither the walled nor the withdrawn, but those in an open matter'
+);
 select citeledger.set_context(current_setting('test.b')::uuid, null, array['matters:read']);
 insert into citeledger.documents (title, doi) values ('X', '10.1000/x'), ('Y', '10.1000/y');
 select citeledger.record_references((pg_temp.doc('X'))[1], '{10.1000/y}');

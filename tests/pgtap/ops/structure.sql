@@ -697,10 +697,13 @@ select set_eq(
       'security invoker',
     'citeledger_private.cite_answer(text,uuid,integer,integer,jsonb,text) plpgsql stable, '
       'parallel safe, security invoker',
-    'citeledger_private.is_plain_span(jsonb) plpgsql immutable, parallel safe, security invoker',
-    'citeledger_private.quote_fault(text,integer,integer,text) plpgsql immutable, parallel safe, '
+    'citeledger_private.is_plain_span(jsonb) sql immutable, parallel safe, security invoker',
+    'citeledger_private.quote_fault(text,integer,integer,text) sql immutable, parallel safe, '
       'security invoker',
     'citeledger.read_pages(uuid,uuid,integer) plpgsql stable, parallel safe, security definer',
+    'citeledger_private.matter_link(text) plpgsql stable, parallel safe, security invoker',
+    'citeledger_private.page_link(text,uuid,integer,integer) sql immutable, parallel safe, security '
+      'invoker',
     'citeledger.deep_link(text,uuid,integer,integer) plpgsql stable, parallel safe, security '
       'invoker',
     'citeledger.suggest_spans(uuid,jsonb,integer) plpgsql stable, parallel safe, security definer',
