@@ -9414,6 +9414,33 @@ revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public
 
 reset role;
 
+-- ledger/entry_id
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+-- In place of a call the planner puts what is below, for every entry of a ledger: that takes a body
+-- that is bound when the function is made, and no setting of its own.
+create or replace function citeledger_private.entry_id(
+  p_message_id uuid,
+  p_random uuid
+)
+returns uuid
+language sql
+immutable
+parallel safe
+security invoker
+return (left(p_message_id::text, 14) || substr(p_random::text, 15))::uuid;
+
+comment on function citeledger_private.entry_id(uuid, uuid) is
+  'The id of an entry of the turn p_message_id: 48 bits of the turn''s, then the rest of p_random, '
+  'which is a random uuid made for it. So the entries of a turn lie side by side in the primary '
+  'key: in a large ledger a turn reads, changes and logs one page of it, not one for each entry.';
+
+revoke all on function citeledger_private.entry_id(uuid, uuid) from public;
+
+reset role;
+
 -- ledger/assemble_set
 
 set local role citeledger_owner;
@@ -9446,12 +9473,13 @@ begin
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
-      firm_id, project_id, chat_id, message_id,
+      firm_id, id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      p_firm_id, citeledger_private.entry_id(d.message_id, gen_random_uuid()),
+      d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from due as d
@@ -9580,12 +9608,13 @@ begin
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
-      firm_id, project_id, chat_id, message_id,
+      firm_id, id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, t.project_id, t.chat_id, p_message_id,
+      p_firm_id, citeledger_private.entry_id(p_message_id, gen_random_uuid()),
+      t.project_id, t.chat_id, p_message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from turn as t
@@ -9757,12 +9786,13 @@ begin
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
-      firm_id, project_id, chat_id, message_id,
+      firm_id, id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      p_firm_id, citeledger_private.entry_id(d.message_id, gen_random_uuid()),
+      d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d

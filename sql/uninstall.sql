@@ -1931,6 +1931,15 @@ revoke all on function citeledger_private.assemble_set(uuid, uuid[], uuid[]) fro
 
 reset role;
 
+-- ledger/entry_id
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+drop function citeledger_private.entry_id(uuid, uuid);
+
+reset role;
+
 -- gate/record_gates
 
 set local role citeledger_owner;

@@ -63,12 +63,13 @@ begin
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
-      firm_id, project_id, chat_id, message_id,
+      firm_id, id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, d.project_id, d.chat_id, d.message_id,
+      p_firm_id, citeledger_private.entry_id(d.message_id, gen_random_uuid()),
+      d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d

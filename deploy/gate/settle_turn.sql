@@ -1,5 +1,6 @@
 -- Deploy citeledger:gate/settle_turn to pg
 -- requires: gate/record_gates
+-- requires: ledger/entry_id
 -- requires: ledger/entry_values
 
 begin;
@@ -53,12 +54,13 @@ begin
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
-      firm_id, project_id, chat_id, message_id,
+      firm_id, id, project_id, chat_id, message_id,
       source_kind, message_citation_id, message_caselaw_citation_id, message_tool_source_id,
       verification_status, confidence, provider, retrieved_at
     )
     select
-      p_firm_id, t.project_id, t.chat_id, p_message_id,
+      p_firm_id, citeledger_private.entry_id(p_message_id, gen_random_uuid()),
+      t.project_id, t.chat_id, p_message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from turn as t

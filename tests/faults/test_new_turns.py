@@ -205,3 +205,32 @@ def test_the_report_of_a_new_turn_is_what_is_stored(
     assert (report["gate"],) == stored
     assert report["entries_written"] == entries(su, turn) == 8 * len(METHODS) + 2
     assert report["finalized"] is True
+
+
+def test_the_entries_of_a_turn_lie_side_by_side(
+    world: World, su: Connection, app: Connection
+) -> None:
+    """Whichever way they were written, in the primary key: by 48 bits of the turn's id."""
+    alone, *many, assembled, late = (world.turn() for _ in range(5))
+    for turn in (alone, *many, assembled):
+        every_kind(world, turn)
+    set_context(app, world.firm_id)
+    for turn in (alone, late):
+        world.on(app).finalize(turn)
+    app.execute("select citeledger.finalize_turns(%s)", (many,))
+    app.execute("select citeledger.assemble_ledger_entries(%s)", (assembled,))
+    app.commit()
+    for _ in range(2):
+        world.citation(late, "exact_match")
+    found = su.execute(
+        "select e.message_id, count(*), count(distinct left(e.id::text, 14)),"
+        " bool_and(left(e.id::text, 14) = left(e.message_id::text, 14)),"
+        " bool_and(e.id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-')"
+        " from citeledger.citation_ledger_entry as e where e.firm_id = %s group by e.message_id",
+        (world.firm_id,),
+    ).fetchall()
+    entries_of = {row[0]: tuple(row[1:]) for row in found}
+    whole = (8 * len(METHODS) + 2, 1, True, True)
+    assert entries_of == {
+        alone: whole, many[0]: whole, many[1]: whole, assembled: whole, late: (2, 1, True, True)
+    }  # fmt: skip

@@ -743,6 +743,7 @@ select set_eq(
       'invoker',
     'citeledger_private.all_were_settled(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
       'invoker',
+    'citeledger_private.entry_id(uuid,uuid) sql immutable, parallel safe, security invoker',
     'citeledger_private.settle_turn(uuid,uuid) plpgsql volatile, parallel unsafe, security '
       'invoker',
     'citeledger_private.warn_of_unrecognized(text) plpgsql volatile, parallel unsafe, security '
