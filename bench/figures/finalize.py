@@ -117,6 +117,23 @@ def grown(lab: Lab, position: int) -> Measured:
     return in_ledgers(lab, lab.scale.ledgers[position], lab.scale.ledgers[0])
 
 
+def grown_to_a_million(lab: Lab) -> Measured:
+    """Compare a ledger of a million, the last but one of a full run, with the smallest."""
+    return grown(lab, -2 if lab.scale.name == "full" else -1)
+
+
+def without_page_images(lab: Lab) -> Measured:
+    """Compare the same where the log holds no images of pages, as long after a checkpoint."""
+    with lab.bench.superuser() as superuser:
+        try:
+            superuser.execute("alter system set full_page_writes = off")
+            superuser.execute("select pg_reload_conf()")
+            return grown_to_a_million(lab)
+        finally:
+            superuser.execute("alter system reset full_page_writes")
+            superuser.execute("select pg_reload_conf()")
+
+
 def growth_by_sources(lab: Lab) -> Growth:
     """Measure turns of one source to a thousand."""
     ours, theirs = [], []
@@ -170,8 +187,14 @@ LEDGER_FIGURES = (
         "finalize_turn with 10^6 entries in the ledger",
         "with 10^4",
         Aim("at most", 1.20),
-        # In the full mode the million is the last but one.
-        lambda lab: grown(lab, -2 if lab.scale.name == "full" else -1),
+        grown_to_a_million,
+    ),
+    Figure(
+        "finalize_1e6_vs_1e4_without_page_images",
+        "the same with full_page_writes off",
+        "with 10^4, likewise",
+        None,
+        without_page_images,
     ),
     Figure(
         "finalize_1e7_vs_1e4",
