@@ -9241,12 +9241,7 @@ begin
   select
     m.id,
     m.chat_id,
-    -- Not joined, here and below: a cache of a few answers would be set up for every turn.
-    (
-      select c.project_id
-      from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
-    ),
+    c.project_id,
     counted.pass_count,
     counted.supported_count,
     -- A citation without an entry resolves to nothing. An entry's citation is of the same turn and
@@ -9275,6 +9270,12 @@ begin
     offset 0
   ) as m
   cross join lateral (
+    select c.project_id
+    from citeledger.chats as c
+    where c.firm_id = p_firm_id and c.id = m.chat_id
+    offset 0
+  ) as c
+  cross join lateral (
     select
       coalesce(sum(v.entries) filter (where v.tier = 'pass'), 0)::integer as pass_count,
       coalesce(sum(v.entries) filter (where v.tier = 'supported'), 0)::integer as supported_count,
@@ -9301,7 +9302,7 @@ begin
         e.confidence,
         count(*)::integer as entries
       from citeledger.citation_ledger_entry as e
-      where e.firm_id = p_firm_id and e.message_id = t.id
+      where e.firm_id = p_firm_id and e.message_id = m.id
       group by e.verification_status, e.confidence
     ) as v
   ) as counted;
@@ -9581,17 +9582,17 @@ declare
   v_unrecognized integer;
 begin
   -- The caller holds the message, so nobody else writes what was not there: no conflict to look for
-  -- in every unique key. What is counted is what was written, so nothing is read again; and as
+  -- in every unique key. What is counted is what was written, so nothing is read again; and where
   -- every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select
-      m.chat_id,
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.chat_id, c.project_id
     from citeledger.messages as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
     where m.firm_id = p_firm_id
       and m.id = p_message_id
       and m.role = 'assistant'
@@ -9606,6 +9607,34 @@ begin
         where f.firm_id = p_firm_id and f.message_id = p_message_id
       )
   ),
+  -- What entry_values says, word for word: called, it would cost a fifth of all this.
+  due as materialized (
+    select
+      'kb_document' as source_kind,
+      s.id as message_citation_id,
+      null::uuid as message_caselaw_citation_id,
+      null::uuid as message_tool_source_id,
+      case when s.verified then s.verification_method else 'unverified' end
+        as verification_status,
+      case when s.verified then s.verification_confidence::double precision end as confidence,
+      null::text as provider,
+      null::timestamptz as retrieved_at
+    from citeledger.message_citations as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+    union all
+    select
+      'caselaw', null, s.id, null,
+      case when s.verified then s.verification_method else 'unverified' end,
+      case when s.verified then s.verification_confidence end,
+      'courtlistener',
+      s.created_at
+    from citeledger.message_caselaw_citations as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+    union all
+    select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
+    from citeledger.message_tool_sources as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+  ),
   written as (
     insert into citeledger.citation_ledger_entry (
       firm_id, id, project_id, chat_id, message_id,
@@ -9618,39 +9647,12 @@ begin
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from turn as t
-    -- What entry_values says, word for word: called, it would cost a fifth of all this.
-    cross join (
-      select
-        'kb_document' as source_kind,
-        s.id as message_citation_id,
-        null::uuid as message_caselaw_citation_id,
-        null::uuid as message_tool_source_id,
-        case when s.verified then s.verification_method else 'unverified' end
-          as verification_status,
-        case when s.verified then s.verification_confidence::double precision end as confidence,
-        null::text as provider,
-        null::timestamptz as retrieved_at
-      from citeledger.message_citations as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      union all
-      select
-        'caselaw', null, s.id, null,
-        case when s.verified then s.verification_method else 'unverified' end,
-        case when s.verified then s.verification_confidence end,
-        'courtlistener',
-        s.created_at
-      from citeledger.message_caselaw_citations as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      union all
-      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
-      from citeledger.message_tool_sources as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      offset 0
-    ) as d
+    cross join due as d
     returning verification_status, confidence
   ),
   counted as (
     select
+      count(*) as entries,
       count(*) filter (where w.tier = 'pass')::integer as pass_count,
       count(*) filter (where w.tier = 'supported')::integer as supported_count,
       count(*) filter (where w.tier = 'fail')::integer as fail_count,
@@ -9682,15 +9684,16 @@ begin
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,
       c.confidence
-    -- A turn without sources has a verdict too.
+    -- A turn without sources has a verdict too. One whose entries were kept back, as a trigger of
+    -- the installation may, has none here: others count what is missing.
     from turn as t
-    cross join counted as c
+    join counted as c on c.entries = (select count(*) from due)
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
     returning g.unrecognized_count, to_jsonb(g) - 'firm_id' as gate
   )
   select
-    (select count(*) from written),
+    (select c.entries from counted as c),
     r.gate,
     r.unrecognized_count
   into entries, gate, v_unrecognized
@@ -9753,17 +9756,9 @@ begin
   -- The array through a sub-select, here and below: its length would else make each plan look worth
   -- making anew. The caller holds the messages, so nobody else writes what was not there: no
   -- conflict to look for in every unique key. What is counted is what was written, so nothing is
-  -- read again; and as every source has just got its entry, no citation is without one.
+  -- read again; and where every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select
-      m.id,
-      m.chat_id,
-      -- Not joined: a cache of a few matters would be set up for every turn.
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.id, m.chat_id, c.project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -9783,6 +9778,16 @@ begin
         )
       offset 0
     ) as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
+  ),
+  due as materialized (
+    select *
+    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null)
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
@@ -9795,14 +9800,14 @@ begin
       d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
-    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d
-    returning message_id, chat_id, project_id, verification_status, confidence
+    from due as d
+    returning message_id, verification_status, confidence
   ),
   counted as (
     select
       w.message_id,
-      w.chat_id,
-      w.project_id,
+      (array_agg(w.chat_id) filter (where w.chat_id is not null))[1] as chat_id,
+      (array_agg(w.project_id) filter (where w.chat_id is not null))[1] as project_id,
       count(*) filter (where w.tier = 'pass')::integer as pass_count,
       count(*) filter (where w.tier = 'supported')::integer as supported_count,
       count(*) filter (where w.tier = 'fail')::integer as fail_count,
@@ -9813,18 +9818,19 @@ begin
     from (
       select
         w.message_id,
-        w.chat_id,
-        w.project_id,
+        null::uuid as chat_id,
+        null::uuid as project_id,
         citeledger.verification_tier(w.verification_status) as tier,
         w.confidence
       from written as w
       union all
-      -- A turn without sources has a verdict too. What is no assertion counts in nothing.
+      -- A turn without sources has a verdict too. What is no assertion counts in nothing. Where a
+      -- turn belongs its message says; a trigger of the installation may have changed an entry.
       select t.id, t.chat_id, t.project_id, 'provenance', null
       from turn as t
       offset 0
     ) as w
-    group by w.message_id, w.chat_id, w.project_id
+    group by w.message_id
   ),
   recorded as (
     insert into citeledger.work_product_fiduciary_gate as g (
@@ -9845,6 +9851,8 @@ begin
       c.unrecognized_count,
       c.confidence
     from counted as c
+    -- Where entries were kept back, as such a trigger may, others count what is missing.
+    where (select count(*) from written) = (select count(*) from due)
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
     returning g.message_id, g.unrecognized_count
@@ -11974,15 +11982,7 @@ begin
   -- branch for each case would be twice as much to prepare.
   return query
   with turn as materialized (
-    select
-      m.id,
-      m.chat_id,
-      -- Not joined: a cache of a few matters would be set up for every turn.
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.id, m.chat_id, c.project_id
     from unnest(p_message_ids) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -11990,6 +11990,12 @@ begin
       where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
       offset 0
     ) as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
   )
   select
     t.project_id, t.chat_id, t.id, 'message_citations', s.id,

@@ -36,12 +36,7 @@ begin
   select
     m.id,
     m.chat_id,
-    -- Not joined, here and below: a cache of a few answers would be set up for every turn.
-    (
-      select c.project_id
-      from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
-    ),
+    c.project_id,
     counted.pass_count,
     counted.supported_count,
     -- A citation without an entry resolves to nothing. An entry's citation is of the same turn and
@@ -70,6 +65,12 @@ begin
     offset 0
   ) as m
   cross join lateral (
+    select c.project_id
+    from citeledger.chats as c
+    where c.firm_id = p_firm_id and c.id = m.chat_id
+    offset 0
+  ) as c
+  cross join lateral (
     select
       coalesce(sum(v.entries) filter (where v.tier = 'pass'), 0)::integer as pass_count,
       coalesce(sum(v.entries) filter (where v.tier = 'supported'), 0)::integer as supported_count,
@@ -96,7 +97,7 @@ begin
         e.confidence,
         count(*)::integer as entries
       from citeledger.citation_ledger_entry as e
-      where e.firm_id = p_firm_id and e.message_id = t.id
+      where e.firm_id = p_firm_id and e.message_id = m.id
       group by e.verification_status, e.confidence
     ) as v
   ) as counted;

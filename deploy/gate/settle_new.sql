@@ -30,17 +30,9 @@ begin
   -- The array through a sub-select, here and below: its length would else make each plan look worth
   -- making anew. The caller holds the messages, so nobody else writes what was not there: no
   -- conflict to look for in every unique key. What is counted is what was written, so nothing is
-  -- read again; and as every source has just got its entry, no citation is without one.
+  -- read again; and where every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select
-      m.id,
-      m.chat_id,
-      -- Not joined: a cache of a few matters would be set up for every turn.
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.id, m.chat_id, c.project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -60,6 +52,16 @@ begin
         )
       offset 0
     ) as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
+  ),
+  due as materialized (
+    select *
+    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null)
   ),
   written as (
     insert into citeledger.citation_ledger_entry (
@@ -72,14 +74,14 @@ begin
       d.project_id, d.chat_id, d.message_id,
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
-    from citeledger_private.entry_values(p_firm_id, array(select t.id from turn as t), null) as d
-    returning message_id, chat_id, project_id, verification_status, confidence
+    from due as d
+    returning message_id, verification_status, confidence
   ),
   counted as (
     select
       w.message_id,
-      w.chat_id,
-      w.project_id,
+      (array_agg(w.chat_id) filter (where w.chat_id is not null))[1] as chat_id,
+      (array_agg(w.project_id) filter (where w.chat_id is not null))[1] as project_id,
       count(*) filter (where w.tier = 'pass')::integer as pass_count,
       count(*) filter (where w.tier = 'supported')::integer as supported_count,
       count(*) filter (where w.tier = 'fail')::integer as fail_count,
@@ -90,18 +92,19 @@ begin
     from (
       select
         w.message_id,
-        w.chat_id,
-        w.project_id,
+        null::uuid as chat_id,
+        null::uuid as project_id,
         citeledger.verification_tier(w.verification_status) as tier,
         w.confidence
       from written as w
       union all
-      -- A turn without sources has a verdict too. What is no assertion counts in nothing.
+      -- A turn without sources has a verdict too. What is no assertion counts in nothing. Where a
+      -- turn belongs its message says; a trigger of the installation may have changed an entry.
       select t.id, t.chat_id, t.project_id, 'provenance', null
       from turn as t
       offset 0
     ) as w
-    group by w.message_id, w.chat_id, w.project_id
+    group by w.message_id
   ),
   recorded as (
     insert into citeledger.work_product_fiduciary_gate as g (
@@ -122,6 +125,8 @@ begin
       c.unrecognized_count,
       c.confidence
     from counted as c
+    -- Where entries were kept back, as such a trigger may, others count what is missing.
+    where (select count(*) from written) = (select count(*) from due)
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
     returning g.message_id, g.unrecognized_count

@@ -27,17 +27,17 @@ declare
   v_unrecognized integer;
 begin
   -- The caller holds the message, so nobody else writes what was not there: no conflict to look for
-  -- in every unique key. What is counted is what was written, so nothing is read again; and as
+  -- in every unique key. What is counted is what was written, so nothing is read again; and where
   -- every source has just got its entry, no citation is without one.
   with turn as materialized (
-    select
-      m.chat_id,
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.chat_id, c.project_id
     from citeledger.messages as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
     where m.firm_id = p_firm_id
       and m.id = p_message_id
       and m.role = 'assistant'
@@ -52,6 +52,34 @@ begin
         where f.firm_id = p_firm_id and f.message_id = p_message_id
       )
   ),
+  -- What entry_values says, word for word: called, it would cost a fifth of all this.
+  due as materialized (
+    select
+      'kb_document' as source_kind,
+      s.id as message_citation_id,
+      null::uuid as message_caselaw_citation_id,
+      null::uuid as message_tool_source_id,
+      case when s.verified then s.verification_method else 'unverified' end
+        as verification_status,
+      case when s.verified then s.verification_confidence::double precision end as confidence,
+      null::text as provider,
+      null::timestamptz as retrieved_at
+    from citeledger.message_citations as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+    union all
+    select
+      'caselaw', null, s.id, null,
+      case when s.verified then s.verification_method else 'unverified' end,
+      case when s.verified then s.verification_confidence end,
+      'courtlistener',
+      s.created_at
+    from citeledger.message_caselaw_citations as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+    union all
+    select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
+    from citeledger.message_tool_sources as s
+    where s.firm_id = p_firm_id and s.message_id = p_message_id
+  ),
   written as (
     insert into citeledger.citation_ledger_entry (
       firm_id, id, project_id, chat_id, message_id,
@@ -64,39 +92,12 @@ begin
       d.source_kind, d.message_citation_id, d.message_caselaw_citation_id, d.message_tool_source_id,
       d.verification_status, d.confidence, d.provider, d.retrieved_at
     from turn as t
-    -- What entry_values says, word for word: called, it would cost a fifth of all this.
-    cross join (
-      select
-        'kb_document' as source_kind,
-        s.id as message_citation_id,
-        null::uuid as message_caselaw_citation_id,
-        null::uuid as message_tool_source_id,
-        case when s.verified then s.verification_method else 'unverified' end
-          as verification_status,
-        case when s.verified then s.verification_confidence::double precision end as confidence,
-        null::text as provider,
-        null::timestamptz as retrieved_at
-      from citeledger.message_citations as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      union all
-      select
-        'caselaw', null, s.id, null,
-        case when s.verified then s.verification_method else 'unverified' end,
-        case when s.verified then s.verification_confidence end,
-        'courtlistener',
-        s.created_at
-      from citeledger.message_caselaw_citations as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      union all
-      select s.source_kind, null, null, s.id, 'provenance', null, s.provider, s.created_at
-      from citeledger.message_tool_sources as s
-      where s.firm_id = p_firm_id and s.message_id = p_message_id
-      offset 0
-    ) as d
+    cross join due as d
     returning verification_status, confidence
   ),
   counted as (
     select
+      count(*) as entries,
       count(*) filter (where w.tier = 'pass')::integer as pass_count,
       count(*) filter (where w.tier = 'supported')::integer as supported_count,
       count(*) filter (where w.tier = 'fail')::integer as fail_count,
@@ -128,15 +129,16 @@ begin
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,
       c.confidence
-    -- A turn without sources has a verdict too.
+    -- A turn without sources has a verdict too. One whose entries were kept back, as a trigger of
+    -- the installation may, has none here: others count what is missing.
     from turn as t
-    cross join counted as c
+    join counted as c on c.entries = (select count(*) from due)
     -- A verdict that was there is for others to count again.
     on conflict (firm_id, message_id) do nothing
     returning g.unrecognized_count, to_jsonb(g) - 'firm_id' as gate
   )
   select
-    (select count(*) from written),
+    (select c.entries from counted as c),
     r.gate,
     r.unrecognized_count
   into entries, gate, v_unrecognized

@@ -56,15 +56,7 @@ begin
   -- branch for each case would be twice as much to prepare.
   return query
   with turn as materialized (
-    select
-      m.id,
-      m.chat_id,
-      -- Not joined: a cache of a few matters would be set up for every turn.
-      (
-        select c.project_id
-        from citeledger.chats as c
-        where c.firm_id = p_firm_id and c.id = m.chat_id
-      ) as project_id
+    select m.id, m.chat_id, c.project_id
     from unnest(p_message_ids) as t (id)
     cross join lateral (
       select m.id, m.chat_id
@@ -72,6 +64,12 @@ begin
       where m.firm_id = p_firm_id and m.id = t.id and m.role = 'assistant'
       offset 0
     ) as m
+    cross join lateral (
+      select c.project_id
+      from citeledger.chats as c
+      where c.firm_id = p_firm_id and c.id = m.chat_id
+      offset 0
+    ) as c
   )
   select
     t.project_id, t.chat_id, t.id, 'message_citations', s.id,

@@ -234,3 +234,37 @@ def test_the_entries_of_a_turn_lie_side_by_side(
     assert entries_of == {
         alone: whole, many[0]: whole, many[1]: whole, assembled: whole, late: (2, 1, True, True)
     }  # fmt: skip
+
+
+TRIGGERS = {
+    "entries kept back": "if new.verification_status = 'unverified' then return null; end if;",
+    "entries changed": "new.project_id := null;",
+}
+
+
+@pytest.mark.parametrize("does", TRIGGERS.values(), ids=TRIGGERS)
+def test_a_trigger_of_the_installation_makes_no_verdict_better(
+    world: World, su: Connection, app: Connection, does: str
+) -> None:
+    """What it keeps back is missing, what it changes is counted."""
+    su.execute(
+        f"create function public.trap() returns trigger language plpgsql as"
+        f" $$begin {does} return new; end$$;"
+        " create trigger trap before insert on citeledger.citation_ledger_entry"
+        " for each row execute function public.trap()"
+    )
+    matter = world.project()
+    turns = [world.turn(matter) for _ in range(3)]
+    for turn in turns:
+        supported(world, turn)
+        world.citation(turn, None)
+    set_context(app, world.firm_id)
+    world.on(app).finalize(turns[0])
+    app.execute("select citeledger.finalize_turns(%s)", (turns[1:],))
+    app.commit()
+    counts = su.execute(
+        "select g.gate_status, g.pass_count, g.supported_count, g.fail_count, g.project_id"
+        " from citeledger.work_product_fiduciary_gate as g where g.message_id = any(%s)",
+        (turns,),
+    ).fetchall()
+    assert counts == [("flagged", 1, 1, 1, matter)] * 3
