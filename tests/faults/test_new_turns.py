@@ -146,6 +146,16 @@ def test_a_status_that_nobody_knows_flags_a_new_turn(
     assert gate["total_assertions"] == 1
     assert [w.message for w in warnings] == ["unrecognized verification status: guessed"]
 
+    many = [world.turn() for _ in range(3)]
+    for number, other in enumerate(many):
+        world.citation(other, f"guessed_{number % 2}")
+    with warnings_of(app) as warnings:
+        app.execute("select citeledger.finalize_turns(%s)", (many,))
+    assert [verdict(app, other) for other in many] == ["flagged"] * 3
+    assert [w.message for w in warnings] == [
+        "unrecognized verification status: guessed_0, guessed_1"
+    ]
+
 
 def test_new_and_old_turns_in_one_call(world: World, su: Connection, app: Connection) -> None:
     """Those that have something go step by step, beside those that go at once."""
