@@ -1558,10 +1558,10 @@ comment on function citeledger_private.settle_turn(uuid, uuid) is
   'Assembles the ledger and records the verdict of a turn of the assistant that has neither an '
   'entry nor a verdict nor a logged failure, in one statement; what it writes is what '
   'assemble_set and record_gates would. One row: how many entries it wrote, and the row of the '
-  'verdict less firm_id, or null where the turn had something already. The caller holds the lock '
-  'of the turn, acts for p_firm_id, and is under read committed: above it others may have written '
-  'what the snapshot does not show. Raises the WARNING of warn_of_unrecognized. Errors: those of '
-  'the constraints.';
+  'verdict less firm_id, or null where the turn had something already, or an entry was kept back '
+  'by a trigger. The caller holds the lock of the turn, acts for p_firm_id, and is under read '
+  'committed: above it others may have written what the snapshot does not show. Raises the WARNING '
+  'of warn_of_unrecognized. Errors: those of the constraints.';
 
 revoke all on function citeledger_private.settle_turn(uuid, uuid) from public;
 

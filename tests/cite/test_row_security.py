@@ -14,33 +14,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from support.cascade import SETUP, inside
 from support.records import PERSON, Records
 from support.world import set_context
 
-CASCADE = """
-create temporary table parent (id integer primary key);
-create temporary table child (id integer references parent on delete cascade);
-create temporary table outcome (said text);
-grant all on outcome to public;
-create function pg_temp.run_it() returns trigger language plpgsql as $$
-declare
-  v_said text;
-begin
-  begin
-    execute current_setting('test.statement') into v_said;
-  exception
-    when others then
-      v_said := sqlstate;
-  end;
-  insert into outcome values (v_said);
-  return old;
-end
-$$;
-create trigger run_it before delete on child for each row execute function pg_temp.run_it();
-"""
 
-
-def outside(connection: psycopg.Connection[Any], statement: str) -> str:
+def directly(connection: psycopg.Connection[Any], statement: str) -> str:
     try:
         with connection.transaction():
             row = connection.execute(statement.encode()).fetchone()
@@ -48,16 +27,6 @@ def outside(connection: psycopg.Connection[Any], statement: str) -> str:
         return error.sqlstate or ""
     assert row is not None
     return json.dumps(row[0])
-
-
-def inside(connection: psycopg.Connection[Any], statement: str) -> str:
-    connection.execute("insert into parent values (1)")
-    connection.execute("insert into child values (1)")
-    connection.execute("select set_config('test.statement', %s, true)", (statement,))
-    connection.execute("delete from parent")
-    row = connection.execute("delete from outcome returning said").fetchone()
-    assert row is not None, "the trigger did not run"
-    return str(row[0])
 
 
 @pytest.fixture
@@ -80,7 +49,7 @@ def behind(su: psycopg.Connection[Any], records: Records) -> UUID:
 
 @pytest.mark.parametrize(
     "ways",
-    [(inside, outside), (outside, inside), (inside, inside), (outside, outside)],
+    [(inside, directly), (directly, inside), (inside, inside), (directly, directly)],
     ids=lambda ways: " then ".join(way.__name__ for way in ways),
 )
 @pytest.mark.parametrize("function", ["cite", "cite_many"])
@@ -97,7 +66,7 @@ def test_the_wall_holds_inside_a_cascade_and_after_it(
         return f"select citeledger.{function}('{matter}', '{span.replace(chr(39), chr(39) * 2)}')"
 
     own, walled = statement(records.matter, records.record), statement(records.walled, behind)
-    app.execute(CASCADE)
+    app.execute(SETUP)
     for way in ways:
         # Plans are made for who may see both matters, and used by who may see one.
         set_context(app, records.firm_id, user_id=PERSON)
@@ -106,6 +75,6 @@ def test_the_wall_holds_inside_a_cascade_and_after_it(
             assert '"verified": true' in way(app, walled)
         set_context(app, records.firm_id)
         assert '"verified": true' in way(app, own)
-        assert way(app, walled) == "P0002"
+        assert way(app, walled).startswith("P0002")
         set_context(app, records.world.firm_id, permissions=())
-        assert way(app, own) == "42501"
+        assert way(app, own).startswith("42501")
