@@ -23,6 +23,8 @@ SHARES = {
     "packaging": "embedded",
     "pages": "embedded",
     "reader": "embedded",
+    "restore": "debian",
+    "settings": "debian",
     "soak": "embedded",
     "static": "debian",
     "upgrade": "embedded",
