@@ -2,8 +2,9 @@
 
 A run in the standard mode writes results.json, RESULTS.md and the plots into ``bench/``, one in
 the full mode into ``bench/full/``, and both their figures into docs/performance.md; a quick one
-shows only that everything runs, unless it is told where to write. With ``--only`` some figures are
-measured and printed, and nothing is written.
+shows only that everything runs, unless it is told where to write. A run that is stopped leaves its
+figures so far in unfinished.json. With ``--only`` some figures are measured and printed, and
+nothing is written.
 """
 
 from __future__ import annotations
@@ -57,12 +58,19 @@ def _measured(lab: Lab, figure: Figure) -> Result:
     return result
 
 
-def _run(scale: Scale, only: list[str], parent: Path | None) -> dict[str, Any]:
+def _run(
+    scale: Scale, only: list[str], parent: Path | None, unfinished: Path | None
+) -> dict[str, Any]:
     start = time.monotonic()
     with ExitStack() as stack:
         bench = stack.enter_context(running(parent))
         lab = stack.enter_context(Lab(bench, scale, lambda said: print(said, flush=True)))
-        results = [_measured(lab, figure) for figure in _wanted(scale, only)]
+        figures = []
+        for figure in _wanted(scale, only):
+            figures.append(_measured(lab, figure).as_json())
+            if unfinished is not None:
+                # A long run that is stopped leaves what it had measured.
+                unfinished.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
         growth = []
         for name, measure in GROWTH:
             if not only or name in only:
@@ -72,7 +80,7 @@ def _run(scale: Scale, only: list[str], parent: Path | None) -> dict[str, Any]:
             "mode": scale.name,
             "server": bench.stated(),
             "machine": _machine(),
-            "figures": [result.as_json() for result in results],
+            "figures": figures,
             "growth": growth,
             "costs": {} if only else costs.measure(lab),
             "profiles": {} if only else profiles.measure(lab),
@@ -90,18 +98,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--no-plots", action="store_true", help="draw nothing")
     given = parser.parse_args(arguments)
     scale = SCALES[given.mode]
-    results = _run(scale, given.only, given.data)
+    out: Path | None = None if given.only else given.out or FOLDERS.get(scale.name)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    unfinished = None if out is None else out / "unfinished.json"
+    results = _run(scale, given.only, given.data, unfinished)
     print(f"done in {results['seconds']} s")
-    if given.only:
+    if out is None or unfinished is None:
         return
-    out: Path | None = given.out or FOLDERS.get(scale.name)
-    if out is None:
-        return
-    out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if not given.no_plots:
         plots.draw(results["growth"], out / "plots")
     report.write(results, out, out / PAGE.name if given.out else PAGE)
+    unfinished.unlink(missing_ok=True)
     print(f"written to {out}")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
+    from .figure import Measured
     from .scale import Scale
 
 CONTEXT = "select citeledger.set_context($1, null, '{matters:read}')"
@@ -85,6 +86,7 @@ class Lab(AbstractContextManager["Lab"]):
     say: Callable[[str], None] = print
     _open: ExitStack = field(default_factory=ExitStack)
     _databases: dict[str, Database] = field(default_factory=dict)
+    _measured: dict[tuple[object, ...], Measured] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         """Give the lab itself."""
@@ -166,6 +168,12 @@ class Lab(AbstractContextManager["Lab"]):
             ledger_data.prepare(connection)
 
         return self._loaded_once(name, load)
+
+    def once(self, what: tuple[object, ...], measure: Callable[[], Measured]) -> Measured:
+        """Measure what a figure and a plot both show only once in a run."""
+        if what not in self._measured:
+            self._measured[what] = measure()
+        return self._measured[what]
 
     def drop(self, database: Database) -> None:
         """Drop a database that nobody will ask for again."""

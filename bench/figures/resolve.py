@@ -61,7 +61,12 @@ def _expect(database: Database, edges_of_ours: str, side: str) -> None:
 
 def resolve(lab: Lab, references: int | None = None) -> Measured:
     """Compare resolve_references with inserting the pairs that it finds."""
-    database = lab.references(references)
+    count = references or lab.scale.references[-1]
+    return lab.once(("resolve", count), lambda: _resolve(lab, count))
+
+
+def _resolve(lab: Lab, count: int) -> Measured:
+    database = lab.references(count)
     with database.admin() as admin, database.floor() as floor:
         ours = resolver(database, admin)
         ours()
@@ -89,7 +94,6 @@ def resolve(lab: Lab, references: int | None = None) -> Measured:
             return seconds
 
         pairs = in_turn(ours, by_hand, lab.scale.few, warm=WARM)
-    count = references or lab.scale.references[-1]
     found = int(expected.split()[0])
     return Measured(pairs, f"{count:,} references, {count // 5:,} documents, {found:,} edges")
 

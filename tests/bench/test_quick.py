@@ -52,6 +52,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_quick_run_measures_every_figure_and_finds_both_sides_equal(tmp_path: Path) -> None:
     done = bench("quick", "--out", str(tmp_path), "--no-plots")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "unfinished.json").exists()
     results = json.loads((tmp_path / "results.json").read_text())
     figures = {figure["name"]: figure for figure in results["figures"]}
     assert set(figures) >= NAMES
