@@ -11048,12 +11048,8 @@ begin
     'reason', p_reason,
     'verified', p_reason is null,
     'deep_link', case
-      when p_reason is null then citeledger_private.page_link(
-        citeledger_private.matter_link(p_matter_number),
-        p_document_id,
-        p_page_number,
-        p_block_index
-      )
+      when p_reason is null
+        then citeledger.deep_link(p_matter_number, p_document_id, p_page_number, p_block_index)
     end,
     'checked_at', statement_timestamp(),
     'engine_state', 'live'
