@@ -223,6 +223,41 @@ def test_a_matter_that_goes_after_the_finalize_keeps_the_verdict(
     assert_consistent(su, world.firm_id)
 
 
+# What makes a finalized turn worse, each for the one turn of the test.
+LATE = {
+    "a late judge": (
+        "update citeledger.message_citations"
+        " set verified = false, verification_method = 'failed' where message_id = %s"
+    ),
+    "a late source": (
+        "insert into citeledger.message_citations (message_id, source_text, verified)"
+        " values (%s, 'Rent is due.', false)"
+    ),
+}
+
+
+@pytest.mark.parametrize("late", LATE.values(), ids=LATE)
+def test_a_matter_that_goes_beside_a_late_change_leaves_no_stale_verdict(
+    world: World, su: Connection, opened: Opened, job: Connection, turn: UUID, late: str
+) -> None:
+    """The delete moves the verdict that the change has just counted: it must not be passed by."""
+    before, first, second = opened(), opened("t_admin"), opened()
+    before.run(FINALIZE["finalize_turn"], (turn,))
+    before.commit()
+    first.run("delete from citeledger.projects where id = %s", (matter_of(su, turn),))
+    second.start(late, (turn,))
+    second.blocked()
+    first.commit()
+    second.result()
+    second.commit()
+    assert_no_stale_verdict(su, world.firm_id)
+    if verdict(su, turn) is None:
+        assert failures(su, turn) == [("gate", "23503")]
+        assert settle_pending(job, world.firm_id) == 1
+    assert verdict(su, turn) == "flagged"
+    assert_consistent(su, world.firm_id)
+
+
 @pytest.mark.parametrize("finalize_first", [True, False], ids=["finalize first", "delete first"])
 def test_a_document_that_goes_touches_no_turn(
     world: World, su: Connection, opened: Opened, racing: Any, turn: UUID, finalize_first: bool

@@ -126,10 +126,14 @@ def consistent(graph: Graph) -> Iterator[None]:
 def opened(racing: Race, world: World) -> Callable[..., Session]:
     """Give a maker of sessions that are in the world's firm, by default the app's."""
 
-    def make(user: str = "t_app", firm_id: UUID | None = None) -> Session:
+    def make(
+        user: str = "t_app",
+        firm_id: UUID | None = None,
+        isolation: psycopg.IsolationLevel = psycopg.IsolationLevel.READ_COMMITTED,
+    ) -> Session:
         return racing.session(
             user,
-            isolation=psycopg.IsolationLevel.READ_COMMITTED,
+            isolation=isolation,
             before=lambda connection: set_context(connection, firm_id or world.firm_id),
         )
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import psycopg
+import pytest
 
+from support.races import Session
 from support.world import World, set_context
+
+Opened = Callable[..., Session]
+WITHDRAWN = "update citeledger.documents set deleted_at = now() where id = %s"
+ANOTHER_DOI = "update citeledger.documents set doi = '10.1000/other' where id = %s"
 
 
 def edges(su: psycopg.Connection[Any]) -> int:
@@ -46,3 +54,61 @@ def test_a_document_is_deleted_under_repeatable_read(
         su.execute("set transaction isolation level repeatable read")
         su.execute("delete from citeledger.documents where id = %s", (cited,))
     assert edges(su) == 0
+
+
+# One of two holders of a DOI leaves: what was ambiguous matches the other, and an edge appears. Who
+# leaves above read committed waits for no lock of the graph, so another may add the same edge.
+
+
+@pytest.fixture
+def holders(app: psycopg.Connection[Any], world: World) -> tuple[UUID, UUID]:
+    """Give two documents with one DOI, which a list names, as it names another that one will have.
+
+    There is no edge yet.
+    """
+    citing = world.document(doi=None)
+    first, second = (world.document(doi="10.1000/held") for _ in range(2))
+    set_context(app, world.firm_id)
+    app.execute(
+        "select citeledger.record_references(%s, array['10.1000/held', '10.1000/other'])",
+        (citing,),
+    )
+    app.commit()
+    return first, second
+
+
+def test_an_edge_that_a_withdrawal_added_meanwhile_is_no_error(
+    su: psycopg.Connection[Any], opened: Opened, holders: tuple[UUID, UUID]
+) -> None:
+    leaving, staying = holders
+    above = opened(isolation=psycopg.IsolationLevel.REPEATABLE_READ)
+    above.run(WITHDRAWN, (leaving,))
+    ordinary = opened()
+    ordinary.start(ANOTHER_DOI, (staying,))
+    ordinary.blocked()
+    above.commit()
+    ordinary.result()
+    ordinary.commit()
+    found = su.execute(
+        "select cited_doi from citeledger.document_citations where cited_document_id = %s",
+        (staying,),
+    ).fetchall()
+    assert found == [("10.1000/other",)]
+
+
+@pytest.mark.parametrize(
+    "level",
+    [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE],
+    ids=lambda level: level.name.lower(),
+)
+def test_a_withdrawal_that_meets_a_newer_edge_is_to_run_again(
+    opened: Opened, holders: tuple[UUID, UUID], level: psycopg.IsolationLevel
+) -> None:
+    leaving, staying = holders
+    above = opened(isolation=level)
+    above.run("select count(*) from citeledger.documents")
+    ordinary = opened()
+    ordinary.run(ANOTHER_DOI, (staying,))
+    ordinary.commit()
+    above.start(WITHDRAWN, (leaving,))
+    assert isinstance(above.error(), psycopg.errors.SerializationFailure)
