@@ -9318,6 +9318,37 @@ revoke all on function citeledger_private.recount(uuid, uuid[]) from public;
 
 reset role;
 
+-- gate/gate_status
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+-- In place of a call the planner puts what is below, for every verdict: that takes a body that is
+-- bound when the function is made, and no setting of its own.
+create or replace function citeledger_private.gate_status(
+  p_supported_count integer,
+  p_fail_count integer,
+  p_unrecognized_count integer
+)
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+return case
+  when p_fail_count > 0 or p_unrecognized_count > 0 then 'flagged'
+  when p_supported_count > 0 then 'supported_only'
+  else 'fiduciary_grade'
+end;
+
+comment on function citeledger_private.gate_status(integer, integer, integer) is
+  'The verdict of a turn with so many citations that are supported, that fail, and whose status is '
+  'not known. A CHECK of work_product_fiduciary_gate holds the same rule against every row.';
+
+revoke all on function citeledger_private.gate_status(integer, integer, integer) from public;
+
+reset role;
+
 -- gate/record_gates
 
 set local role citeledger_owner;
@@ -9335,20 +9366,21 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_unchanged uuid[];
+  v_new uuid[];
   v_unrecognized text;
 begin
   -- A verdict that is there is updated, not upserted: the lock that an upsert takes in one guard
-  -- would be carried from version to version by the next, each time in a new multixact. Nobody else
-  -- writes verdicts of turns that the caller holds; should a hidden one be there after all, the key
-  -- raises, and the turn has none.
+  -- would be carried from version to version by the next, each time in a new multixact. Found by
+  -- its key and not by the place it was seen at: a matter that is deleted meanwhile moves it, and
+  -- an update that waited for that must fail or be made, but not pass it by. Looked up but once: in
+  -- a transaction that brings a turn many late sources each look-up walks past as many versions.
   with counted as materialized (
     select
       c.*,
-      case
-        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
-        when c.supported_count > 0 then 'supported_only'
-        else 'fiduciary_grade'
-      end as gate_status,
+      citeledger_private.gate_status(
+        c.supported_count, c.fail_count, c.unrecognized_count
+      ) as gate_status,
       c.pass_count + c.supported_count + c.fail_count as total_assertions
     from citeledger_private.recount(p_firm_id, p_message_ids) as c
   ),
@@ -9374,31 +9406,47 @@ begin
         c.project_id, c.gate_status, c.pass_count, c.supported_count, c.fail_count,
         c.total_assertions, c.unrecognized_count, c.confidence
       )
-  ),
-  recorded as (
-    insert into citeledger.work_product_fiduciary_gate (
-      firm_id, message_id, chat_id, project_id,
-      gate_status,
-      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
-      confidence
-    )
-    select
-      p_firm_id, c.message_id, c.chat_id, c.project_id,
-      c.gate_status,
-      c.pass_count, c.supported_count, c.fail_count, c.total_assertions, c.unrecognized_count,
-      c.confidence
-    from counted as c
-    where not exists (
-      select
-      from citeledger.work_product_fiduciary_gate as g
-      where g.firm_id = p_firm_id and g.message_id = c.message_id
-    )
-    returning message_id
+    returning g.message_id
   )
-  select string_agg(distinct s.status, ', ')
-  into v_unrecognized
+  select
+    array_agg(distinct c.message_id) filter (where u.message_id is null),
+    string_agg(distinct s.status, ', ')
+  into v_unchanged, v_unrecognized
   from counted as c
-  cross join unnest(c.unrecognized_statuses) as s (status);
+  left join changed as u on u.message_id = c.message_id
+  left join lateral unnest(c.unrecognized_statuses) as s (status) on true;
+
+  -- Either it says all that already, or there is none. Nobody else adds verdicts of turns that the
+  -- caller holds; should a hidden one be there after all, the key raises, and the turn has none.
+  if v_unchanged is not null then
+    v_new := array(
+      select t.id
+      from unnest((select v_unchanged)) as t (id)
+      where not exists (
+        select
+        from citeledger.work_product_fiduciary_gate as g
+        where g.firm_id = p_firm_id and g.message_id = t.id
+        -- Or the verdicts of the whole firm might be read once rather than one by its key.
+        offset 0
+      )
+    );
+    if cardinality(v_new) > 0 then
+      insert into citeledger.work_product_fiduciary_gate (
+        firm_id, message_id, chat_id, project_id,
+        gate_status,
+        pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
+        confidence
+      )
+      select
+        p_firm_id, c.message_id, c.chat_id, c.project_id,
+        citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
+        c.pass_count, c.supported_count, c.fail_count,
+        c.pass_count + c.supported_count + c.fail_count,
+        c.unrecognized_count,
+        c.confidence
+      from citeledger_private.recount(p_firm_id, v_new) as c;
+    end if;
+  end if;
 
   if v_unrecognized is not null then
     perform citeledger_private.warn_of_unrecognized(v_unrecognized);
@@ -9407,9 +9455,9 @@ end
 $$;
 
 comment on function citeledger_private.record_gates(uuid, uuid[]) is
-  'Computes and stores the verdict of each of the given turns, in one statement; an unchanged '
-  'verdict is not written. Warns once, naming the distinct unrecognised statuses. The caller holds '
-  'the lock of every turn.';
+  'Computes and stores the verdict of each of the given turns; an unchanged verdict is not '
+  'written. Warns once, naming the distinct unrecognised statuses. The caller holds the lock of '
+  'every turn.';
 
 revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public;
 
@@ -9675,11 +9723,7 @@ begin
     )
     select
       p_firm_id, p_message_id, t.chat_id, t.project_id,
-      case
-        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
-        when c.supported_count > 0 then 'supported_only'
-        else 'fiduciary_grade'
-      end,
+      citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
       c.pass_count, c.supported_count, c.fail_count,
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,
@@ -9841,11 +9885,7 @@ begin
     )
     select
       p_firm_id, c.message_id, c.chat_id, c.project_id,
-      case
-        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
-        when c.supported_count > 0 then 'supported_only'
-        else 'fiduciary_grade'
-      end,
+      citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
       c.pass_count, c.supported_count, c.fail_count,
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,
@@ -11698,7 +11738,6 @@ declare
   v_visited uuid[];
   v_suspects uuid[];
   v_hop integer := 0;
-  v_in_matters bigint;
   v_has_walls boolean;
   v_has_withdrawn boolean;
 begin
@@ -11721,13 +11760,17 @@ begin
       hint = 'Pass cites, cited_by or both.';
   end if;
 
-  -- Which of the given ones are there and live, and what the firm has of walls and of withdrawn
-  -- documents: asked once and in one statement, for it is all one snapshot. By the first of an
-  -- index, which costs the same whether there are many or none; whether any exists may be asked of
-  -- the whole table.
+  -- Which of the given ones are there, and what the firm has of walls and of withdrawn documents:
+  -- asked once and in one statement, for it is all one snapshot. By the first of an index, which
+  -- costs the same whether there are many or none; whether any exists may be asked of the whole
+  -- table. That a document is there its key says: no row is read for it.
   select
-    g.ids,
-    g.in_matters,
+    array(
+      select d.id
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.id = any(p_document_ids)
+      order by d.id
+    ),
     (
       select m.project_id
       from citeledger.project_members as m
@@ -11742,24 +11785,46 @@ begin
       order by d.id
       limit 1
     ) is not null
-  into v_frontier, v_in_matters, v_has_walls, v_has_withdrawn
-  from (
-    select coalesce(array_agg(d.id order by d.id), '{}'), count(d.project_id)
-    from citeledger.documents as d
-    where d.firm_id = v_firm_id and d.id = any(p_document_ids) and d.deleted_at is null
-  ) as g (ids, in_matters);
-  -- A document of no matter is there for the whole firm, as is one of any matter where no wall
-  -- stands: a matter that a document names is there, by its foreign key.
-  if v_has_walls and v_in_matters > 0 then
-    v_frontier := array(
-      select v.id
-      from citeledger_private.visible_documents(v_firm_id, v_frontier) as v (id)
-      order by v.id
-    );
-  end if;
+  into v_frontier, v_has_walls, v_has_withdrawn;
 
   -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
   loop
+    -- All of these are documents of the firm, for an edge has foreign keys to both its ends. One
+    -- that is live and of no matter is there for the whole firm, as is one of any matter where no
+    -- wall stands: a matter that a document names is there, by its foreign key. So only the others
+    -- are looked at; which they are two indexes know, without a row of any other.
+    if v_has_walls or v_has_withdrawn then
+      v_suspects := array(
+        select d.id
+        from citeledger.documents as d
+        where v_has_withdrawn
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and d.deleted_at is not null
+        union all
+        select d.id
+        from citeledger.documents as d
+        where v_has_walls
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and num_nonnulls(d.project_id) = 1
+      );
+      if cardinality(v_suspects) > 0 then
+        v_frontier := array(
+          select f.id
+          from (
+            select r.id from unnest(v_frontier) as r (id)
+            except
+            (
+              select s.id from unnest(v_suspects) as s (id)
+              except
+              select v.id from citeledger_private.visible_documents(v_firm_id, v_suspects) as v (id)
+            )
+          ) as f
+          order by f.id
+        );
+      end if;
+    end if;
     -- In the order of the array, which is that of the ids.
     return query select unnest(v_frontier), v_hop;
     exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
@@ -11813,41 +11878,6 @@ begin
       ) as e (id)
       order by e.id
     );
-    -- Both ends of an edge are documents of the firm, by its foreign keys. One that is live and of
-    -- no matter is there for the whole firm, as is one of any matter where no wall stands. So only
-    -- the others are looked at; which they are two indexes know, without a row of any other.
-    if v_has_walls or v_has_withdrawn then
-      v_suspects := array(
-        select d.id
-        from citeledger.documents as d
-        where v_has_withdrawn
-          and d.firm_id = v_firm_id
-          and d.id = any(v_frontier)
-          and d.deleted_at is not null
-        union all
-        select d.id
-        from citeledger.documents as d
-        where v_has_walls
-          and d.firm_id = v_firm_id
-          and d.id = any(v_frontier)
-          and num_nonnulls(d.project_id) = 1
-      );
-      if cardinality(v_suspects) > 0 then
-        v_frontier := array(
-          select f.id
-          from (
-            select r.id from unnest(v_frontier) as r (id)
-            except
-            (
-              select s.id from unnest(v_suspects) as s (id)
-              except
-              select v.id from citeledger_private.visible_documents(v_firm_id, v_suspects) as v (id)
-            )
-          ) as f
-          order by f.id
-        );
-      end if;
-    end if;
   end loop;
 end
 $$;

@@ -2022,6 +2022,15 @@ revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public
 
 reset role;
 
+-- gate/gate_status
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+drop function citeledger_private.gate_status(integer, integer, integer);
+
+reset role;
+
 -- gate/recount
 
 set local role citeledger_owner;

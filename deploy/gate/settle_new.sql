@@ -1,5 +1,6 @@
 -- Deploy citeledger:gate/settle_new to pg
 -- requires: gate/settle_new@v0.1.0
+-- requires: gate/gate_status
 -- requires: gate/settle_turn
 
 begin;
@@ -115,11 +116,7 @@ begin
     )
     select
       p_firm_id, c.message_id, c.chat_id, c.project_id,
-      case
-        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
-        when c.supported_count > 0 then 'supported_only'
-        else 'fiduciary_grade'
-      end,
+      citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
       c.pass_count, c.supported_count, c.fail_count,
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,

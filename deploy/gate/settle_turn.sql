@@ -1,4 +1,5 @@
 -- Deploy citeledger:gate/settle_turn to pg
+-- requires: gate/gate_status
 -- requires: gate/record_gates
 -- requires: ledger/entry_id
 -- requires: ledger/entry_values
@@ -120,11 +121,7 @@ begin
     )
     select
       p_firm_id, p_message_id, t.chat_id, t.project_id,
-      case
-        when c.fail_count > 0 or c.unrecognized_count > 0 then 'flagged'
-        when c.supported_count > 0 then 'supported_only'
-        else 'fiduciary_grade'
-      end,
+      citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
       c.pass_count, c.supported_count, c.fail_count,
       c.pass_count + c.supported_count + c.fail_count,
       c.unrecognized_count,

@@ -31,7 +31,6 @@ declare
   v_visited uuid[];
   v_suspects uuid[];
   v_hop integer := 0;
-  v_in_matters bigint;
   v_has_walls boolean;
   v_has_withdrawn boolean;
 begin
@@ -54,13 +53,17 @@ begin
       hint = 'Pass cites, cited_by or both.';
   end if;
 
-  -- Which of the given ones are there and live, and what the firm has of walls and of withdrawn
-  -- documents: asked once and in one statement, for it is all one snapshot. By the first of an
-  -- index, which costs the same whether there are many or none; whether any exists may be asked of
-  -- the whole table.
+  -- Which of the given ones are there, and what the firm has of walls and of withdrawn documents:
+  -- asked once and in one statement, for it is all one snapshot. By the first of an index, which
+  -- costs the same whether there are many or none; whether any exists may be asked of the whole
+  -- table. That a document is there its key says: no row is read for it.
   select
-    g.ids,
-    g.in_matters,
+    array(
+      select d.id
+      from citeledger.documents as d
+      where d.firm_id = v_firm_id and d.id = any(p_document_ids)
+      order by d.id
+    ),
     (
       select m.project_id
       from citeledger.project_members as m
@@ -75,24 +78,46 @@ begin
       order by d.id
       limit 1
     ) is not null
-  into v_frontier, v_in_matters, v_has_walls, v_has_withdrawn
-  from (
-    select coalesce(array_agg(d.id order by d.id), '{}'), count(d.project_id)
-    from citeledger.documents as d
-    where d.firm_id = v_firm_id and d.id = any(p_document_ids) and d.deleted_at is null
-  ) as g (ids, in_matters);
-  -- A document of no matter is there for the whole firm, as is one of any matter where no wall
-  -- stands: a matter that a document names is there, by its foreign key.
-  if v_has_walls and v_in_matters > 0 then
-    v_frontier := array(
-      select v.id
-      from citeledger_private.visible_documents(v_firm_id, v_frontier) as v (id)
-      order by v.id
-    );
-  end if;
+  into v_frontier, v_has_walls, v_has_withdrawn;
 
   -- Breadth first over an array: each document once, at its least hop, to the graph's own depth.
   loop
+    -- All of these are documents of the firm, for an edge has foreign keys to both its ends. One
+    -- that is live and of no matter is there for the whole firm, as is one of any matter where no
+    -- wall stands: a matter that a document names is there, by its foreign key. So only the others
+    -- are looked at; which they are two indexes know, without a row of any other.
+    if v_has_walls or v_has_withdrawn then
+      v_suspects := array(
+        select d.id
+        from citeledger.documents as d
+        where v_has_withdrawn
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and d.deleted_at is not null
+        union all
+        select d.id
+        from citeledger.documents as d
+        where v_has_walls
+          and d.firm_id = v_firm_id
+          and d.id = any(v_frontier)
+          and num_nonnulls(d.project_id) = 1
+      );
+      if cardinality(v_suspects) > 0 then
+        v_frontier := array(
+          select f.id
+          from (
+            select r.id from unnest(v_frontier) as r (id)
+            except
+            (
+              select s.id from unnest(v_suspects) as s (id)
+              except
+              select v.id from citeledger_private.visible_documents(v_firm_id, v_suspects) as v (id)
+            )
+          ) as f
+          order by f.id
+        );
+      end if;
+    end if;
     -- In the order of the array, which is that of the ids.
     return query select unnest(v_frontier), v_hop;
     exit when v_hop >= p_max_hops or cardinality(v_frontier) = 0;
@@ -146,41 +171,6 @@ begin
       ) as e (id)
       order by e.id
     );
-    -- Both ends of an edge are documents of the firm, by its foreign keys. One that is live and of
-    -- no matter is there for the whole firm, as is one of any matter where no wall stands. So only
-    -- the others are looked at; which they are two indexes know, without a row of any other.
-    if v_has_walls or v_has_withdrawn then
-      v_suspects := array(
-        select d.id
-        from citeledger.documents as d
-        where v_has_withdrawn
-          and d.firm_id = v_firm_id
-          and d.id = any(v_frontier)
-          and d.deleted_at is not null
-        union all
-        select d.id
-        from citeledger.documents as d
-        where v_has_walls
-          and d.firm_id = v_firm_id
-          and d.id = any(v_frontier)
-          and num_nonnulls(d.project_id) = 1
-      );
-      if cardinality(v_suspects) > 0 then
-        v_frontier := array(
-          select f.id
-          from (
-            select r.id from unnest(v_frontier) as r (id)
-            except
-            (
-              select s.id from unnest(v_suspects) as s (id)
-              except
-              select v.id from citeledger_private.visible_documents(v_firm_id, v_suspects) as v (id)
-            )
-          ) as f
-          order by f.id
-        );
-      end if;
-    end if;
   end loop;
 end
 $$;

@@ -741,6 +741,8 @@ select set_eq(
     'citeledger.get_citations(uuid) plpgsql stable, parallel safe, security definer',
     'citeledger_private.settle_new(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
       'invoker',
+    'citeledger_private.gate_status(integer,integer,integer) sql immutable, parallel safe, security '
+      'invoker',
     'citeledger_private.all_were_settled(uuid,uuid[]) plpgsql volatile, parallel unsafe, security '
       'invoker',
     'citeledger_private.entry_id(uuid,uuid) sql immutable, parallel safe, security invoker',
