@@ -37,6 +37,9 @@ TESTS = [
     if (ROOT / path).exists()
 ]
 
+# What takes a minute to call again and again what the others call: it runs in the tests.
+LONG = ("tests/cite/test_oracle.py", "tests/graph/test_crossref.py", "tests/graph/test_scale.py")
+
 # (function, line of its body, what is missing) -> why no test can execute it.
 NOT_COVERED: dict[tuple[str, int, str], str] = {}
 
@@ -171,7 +174,8 @@ def main(arguments: list[str]) -> int:
             [
                 sys.executable,
                 *("-m", "pytest", "-q", "-p", "static.profile_plugin"),
-                *("-p", "no:cacheprovider", *(arguments or TESTS)),
+                *("-p", "no:cacheprovider"),
+                *(arguments or [*TESTS, *(f"--ignore={path}" for path in LONG)]),
             ],
             check=False,
             cwd=ROOT,
