@@ -61,10 +61,10 @@ def test_a_document_is_deleted_under_repeatable_read(
 
 
 @pytest.fixture
-def holders(app: psycopg.Connection[Any], world: World) -> tuple[UUID, UUID]:
-    """Give two documents with one DOI, which a list names, as it names another that one will have.
+def holders(app: psycopg.Connection[Any], world: World) -> tuple[UUID, UUID, UUID]:
+    """Give a document with a list, and two with one DOI, which it names.
 
-    There is no edge yet.
+    It names another that one of them will have. There is no edge yet.
     """
     citing = world.document(doi=None)
     first, second = (world.document(doi="10.1000/held") for _ in range(2))
@@ -74,13 +74,13 @@ def holders(app: psycopg.Connection[Any], world: World) -> tuple[UUID, UUID]:
         (citing,),
     )
     app.commit()
-    return first, second
+    return citing, first, second
 
 
 def test_an_edge_that_a_withdrawal_added_meanwhile_is_no_error(
-    su: psycopg.Connection[Any], opened: Opened, holders: tuple[UUID, UUID]
+    su: psycopg.Connection[Any], opened: Opened, holders: tuple[UUID, UUID, UUID]
 ) -> None:
-    leaving, staying = holders
+    citing, leaving, staying = holders
     above = opened(isolation=psycopg.IsolationLevel.REPEATABLE_READ)
     above.run(WITHDRAWN, (leaving,))
     ordinary = opened()
@@ -89,11 +89,24 @@ def test_an_edge_that_a_withdrawal_added_meanwhile_is_no_error(
     above.commit()
     ordinary.result()
     ordinary.commit()
+
+    # Neither saw the other's change: the edge to what was withdrawn meanwhile is left, unseen.
+    assert edges(su) == 2
+    named = (
+        "select array_agg((r ->> 'document_id')::uuid)"
+        " from jsonb_array_elements(citeledger.get_citations(%s) -> 'references') as r"
+        " where (r ->> 'resolved')::boolean"
+    )
+    walked = "select array_agg(document_id) from citeledger.walk_citations(array[%s]) where hop > 0"
+    for statement in (named, walked):
+        assert opened().value(statement, (citing,)) == [staying]
+    admin = opened("t_admin")
+    admin.run("select citeledger.resolve_references(false)")
+    admin.commit()
     found = su.execute(
-        "select cited_doi from citeledger.document_citations where cited_document_id = %s",
-        (staying,),
+        "select cited_document_id, cited_doi from citeledger.document_citations"
     ).fetchall()
-    assert found == [("10.1000/other",)]
+    assert found == [(staying, "10.1000/other")]
 
 
 @pytest.mark.parametrize(
@@ -102,9 +115,9 @@ def test_an_edge_that_a_withdrawal_added_meanwhile_is_no_error(
     ids=lambda level: level.name.lower(),
 )
 def test_a_withdrawal_that_meets_a_newer_edge_is_to_run_again(
-    opened: Opened, holders: tuple[UUID, UUID], level: psycopg.IsolationLevel
+    opened: Opened, holders: tuple[UUID, UUID, UUID], level: psycopg.IsolationLevel
 ) -> None:
-    leaving, staying = holders
+    _, leaving, staying = holders
     above = opened(isolation=level)
     above.run("select count(*) from citeledger.documents")
     ordinary = opened()

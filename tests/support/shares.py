@@ -21,6 +21,7 @@ SHARES = {
     "docs": "debian",
     "doors": "embedded",
     "graph/test_crossref.py": "debian",
+    "graph/test_scale.py": "embedded",
     "migrations/test_reversible.py": "debian",
     "packaging": "embedded",
     "pages": "embedded",
