@@ -1201,15 +1201,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_unchanged uuid[];
-  v_new uuid[];
   v_unrecognized text;
 begin
   -- A verdict that is there is updated, not upserted: the lock that an upsert takes in one guard
   -- would be carried from version to version by the next, each time in a new multixact. Found by
   -- its key and not by the place it was seen at: a matter that is deleted meanwhile moves it, and
-  -- an update that waited for that must fail or be made, but not pass it by. Looked up but once: in
-  -- a transaction that brings a turn many late sources each look-up walks past as many versions.
+  -- an update that waited for that must fail or be made, but not pass it by. Nobody else adds one
+  -- to a turn that the caller holds; should a hidden one be there, the key raises, and the turn has
+  -- none.
   with counted as materialized (
     select
       c.*,
@@ -1242,46 +1241,37 @@ begin
         c.total_assertions, c.unrecognized_count, c.confidence
       )
     returning g.message_id
-  )
-  select
-    array_agg(distinct c.message_id) filter (where u.message_id is null),
-    string_agg(distinct s.status, ', ')
-  into v_unchanged, v_unrecognized
-  from counted as c
-  left join changed as u on u.message_id = c.message_id
-  left join lateral unnest(c.unrecognized_statuses) as s (status) on true;
-
-  -- Either it says all that already, or there is none. Nobody else adds verdicts of turns that the
-  -- caller holds; should a hidden one be there after all, the key raises, and the turn has none.
-  if v_unchanged is not null then
-    v_new := array(
-      select t.id
-      from unnest((select v_unchanged)) as t (id)
-      where not exists (
+  ),
+  recorded as (
+    insert into citeledger.work_product_fiduciary_gate (
+      firm_id, message_id, chat_id, project_id,
+      gate_status,
+      pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
+      confidence
+    )
+    select
+      p_firm_id, c.message_id, c.chat_id, c.project_id,
+      c.gate_status,
+      c.pass_count, c.supported_count, c.fail_count, c.total_assertions, c.unrecognized_count,
+      c.confidence
+    from counted as c
+    -- What was just updated is not looked up again: in a transaction that brings a turn many late
+    -- sources each look-up walks past as many versions.
+    where case
+      when c.message_id in (select u.message_id from changed as u) then false
+      else not exists (
         select
         from citeledger.work_product_fiduciary_gate as g
-        where g.firm_id = p_firm_id and g.message_id = t.id
+        where g.firm_id = p_firm_id and g.message_id = c.message_id
         -- Or the verdicts of the whole firm might be read once rather than one by its key.
         offset 0
       )
-    );
-    if cardinality(v_new) > 0 then
-      insert into citeledger.work_product_fiduciary_gate (
-        firm_id, message_id, chat_id, project_id,
-        gate_status,
-        pass_count, supported_count, fail_count, total_assertions, unrecognized_count,
-        confidence
-      )
-      select
-        p_firm_id, c.message_id, c.chat_id, c.project_id,
-        citeledger_private.gate_status(c.supported_count, c.fail_count, c.unrecognized_count),
-        c.pass_count, c.supported_count, c.fail_count,
-        c.pass_count + c.supported_count + c.fail_count,
-        c.unrecognized_count,
-        c.confidence
-      from citeledger_private.recount(p_firm_id, v_new) as c;
-    end if;
-  end if;
+    end
+  )
+  select string_agg(distinct s.status, ', ')
+  into v_unrecognized
+  from counted as c
+  cross join unnest(c.unrecognized_statuses) as s (status);
 
   if v_unrecognized is not null then
     perform citeledger_private.warn_of_unrecognized(v_unrecognized);
@@ -1290,9 +1280,9 @@ end
 $$;
 
 comment on function citeledger_private.record_gates(uuid, uuid[]) is
-  'Computes and stores the verdict of each of the given turns; an unchanged verdict is not '
-  'written. Warns once, naming the distinct unrecognised statuses. The caller holds the lock of '
-  'every turn.';
+  'Computes and stores the verdict of each of the given turns, in one statement; an unchanged '
+  'verdict is not written. Warns once, naming the distinct unrecognised statuses. The caller holds '
+  'the lock of every turn.';
 
 revoke all on function citeledger_private.record_gates(uuid, uuid[]) from public;
 
