@@ -72,6 +72,15 @@ insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
 select m.firm_id, m.id, 'stage_' || n, '57014'
 from citeledger.messages as m, generate_series(1, 4) as n where m.firm_id = %(firm)s
 """
+# So many messages and pages that a few of them are cheaper found by their key however the
+# statistics fall: of a thousand, the planner rightly reads a table whole that is just made compact.
+MORE = """
+insert into citeledger.messages (firm_id, chat_id, role)
+select c.firm_id, c.id, 'user' from citeledger.chats as c, generate_series(1, 19);
+insert into citeledger.document_pages (firm_id, document_id, page_number)
+select p.firm_id, p.document_id, n
+from citeledger.document_pages as p, generate_series(4, 20) as n where p.page_number = 1
+"""
 # The first firm has a wall too, around none of its documents, and withdrew one that nothing cites.
 WALL = """
 insert into citeledger.projects (firm_id, matter_number, name) values (%(firm)s, 'W', 'Walled');
@@ -166,6 +175,7 @@ def loaded(deployed: Database, copies: Copies) -> Iterator[Loaded]:
             connection.execute(part, {"firm": firms[1]})
         for part in WALL.split(";\n"):
             connection.execute(part, {"firm": firms[0]})
+        connection.execute(MORE)
         connection.execute("vacuum (analyze)")
         connection.execute("load 'auto_explain'")
         for setting, value in SETTINGS.items():

@@ -11,7 +11,9 @@ import pytest
 
 from .conftest import Loaded
 
-TURN = "select m.id from citeledger.messages as m where m.firm_id = %(firm)s"
+TURN = (
+    "select m.id from citeledger.messages as m where m.firm_id = %(firm)s and m.role = 'assistant'"
+)
 OPEN = f"{TURN} and m.finalized_at is null order by m.id limit 1"
 FINALIZED = f"{TURN} and m.finalized_at is not null order by m.id limit 1"
 DOCUMENT = "select d.id from citeledger.documents as d where d.firm_id = %(firm)s"
