@@ -35,6 +35,272 @@ grant execute on function citeledger.version() to citeledger_admin;
 
 reset role;
 
+-- ops/jit_off
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+alter function citeledger_private.source_inserted() reset jit;
+alter function citeledger_private.source_deleted() reset jit;
+alter function citeledger_private.seal_message() reset jit;
+alter function citeledger_private.keep_replaced_values() reset jit;
+alter function citeledger_private.keep_deleted_values() reset jit;
+alter function citeledger_private.finalize_updated() reset jit;
+alter function citeledger_private.finalize_inserted() reset jit;
+alter function citeledger_private.documents_left() reset jit;
+alter function citeledger_private.documents_changed() reset jit;
+alter function citeledger_private.documents_arrived() reset jit;
+alter function citeledger_private.citation_updated() reset jit;
+alter function citeledger_private.before_ingest() reset jit;
+alter function citeledger.walk_citations(uuid[], integer, text) reset jit;
+alter function citeledger.suggest_spans(uuid, jsonb, integer) reset jit;
+alter function citeledger.resolve_span(jsonb) reset jit;
+alter function citeledger.resolve_references(boolean) reset jit;
+alter function citeledger.replace_document_pages(uuid, jsonb) reset jit;
+alter function citeledger.record_references(uuid, text[], text) reset jit;
+alter function citeledger.record_crossref_work(uuid, jsonb) reset jit;
+alter function citeledger.recheck_document(uuid) reset jit;
+alter function citeledger.read_pages(uuid, uuid, integer) reset jit;
+alter function citeledger.ledger_trace(uuid, uuid) reset jit;
+alter function citeledger.graph_stage(text[], integer, boolean, jsonb, integer) reset jit;
+alter function citeledger.graph_gc(boolean) reset jit;
+alter function citeledger.get_citations(uuid) reset jit;
+alter function citeledger.finalize_turns(uuid[]) reset jit;
+alter function citeledger.finalize_turn(uuid) reset jit;
+alter function citeledger.finalize_pending(integer) reset jit;
+alter function citeledger.delete_firm(uuid) reset jit;
+alter function citeledger.corpus_delete(uuid[]) reset jit;
+alter function citeledger.compute_and_record_gate(uuid) reset jit;
+alter function citeledger.cite_many(uuid, jsonb) reset jit;
+alter function citeledger.cite_ledger_entry(uuid) reset jit;
+alter function citeledger.cite(uuid, jsonb) reset jit;
+alter function citeledger.check_integrity() reset jit;
+alter function citeledger.assemble_ledger_entries(uuid) reset jit;
+
+reset role;
+
+-- ops/describe_function
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.describe_function(
+  p_function regprocedure
+)
+returns setof text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
+as $$
+begin
+  return query
+  select line.line
+  from pg_proc as f
+  join pg_language as l on l.oid = f.prolang
+  cross join lateral (
+    values
+      (format('owner %s', pg_get_userbyid(f.proowner))),
+      (format('arguments %s', coalesce(nullif(pg_get_function_arguments(f.oid), ''), 'none'))),
+      (format('returns %s', pg_get_function_result(f.oid))),
+      (format('language %s', l.lanname)),
+      (case f.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end),
+      (case f.proparallel
+        when 's' then 'parallel safe'
+        when 'r' then 'parallel restricted'
+        else 'parallel unsafe'
+      end),
+      (case when f.prosecdef then 'security definer' else 'security invoker' end),
+      (format('set %s', coalesce(array_to_string(f.proconfig, '; '), 'nothing'))),
+      (case when f.proisstrict then 'strict' end)
+  ) as line (line)
+  where f.oid = p_function and line.line is not null
+  union all
+  -- Null is the built-in default, which lets PUBLIC execute.
+  select format(
+    'grant execute to %s',
+    case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+  )
+  from pg_proc as f
+  cross join lateral aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) as g
+  where f.oid = p_function and g.grantee <> f.proowner
+  union all
+  select 'uncommented'
+  where coalesce(obj_description(p_function, 'pg_proc'), '') !~ '[^[:space:]]';
+end
+$$;
+
+comment on function citeledger_private.describe_function(regprocedure) is
+  'What a function is, a line for each fact: owner, arguments, result, language, volatility, '
+  'parallel label, security, settings, who else than the owner may execute it, and whether it has '
+  'no comment. The same on every PostgreSQL version. Source: the system catalogs.';
+
+revoke all on function citeledger_private.describe_function(regprocedure) from public;
+
+reset role;
+
+-- graph/record_references
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger.record_references(
+  p_document_id uuid,
+  p_dois text[],
+  p_source text default 'crossref'
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_usable bigint;
+begin
+  if p_dois is null then
+    raise exception using
+      errcode = '22023',
+      message = 'p_dois is not a list of DOIs',
+      detail = 'p_dois is null.',
+      hint = 'Pass an empty list to say that the document cites nothing.';
+  end if;
+  if p_source is null or p_source collate "C" !~ '^[a-z][a-z0-9_]{0,31}$' then
+    raise exception using
+      errcode = '22023',
+      message = 'p_source is not a label',
+      detail = 'A label is a lower-case letter, then at most 31 lower-case letters, digits or _.',
+      hint = 'Pass for example crossref.';
+  end if;
+
+  perform citeledger_private.lock_graph(v_firm_id);
+  perform
+  from citeledger.documents as d
+  where d.firm_id = v_firm_id and d.id = p_document_id
+  for key share;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No document of this id is in the firm of the context.',
+      hint = 'Check the id and the firm of the context.';
+  end if;
+
+  delete from citeledger.document_references as r
+  where r.firm_id = v_firm_id and r.document_id = p_document_id and r.source = p_source;
+
+  with printed as materialized (
+    select n.doi, n.position, citeledger.normalize_doi(n.doi) as doi_key
+    from unnest(p_dois) with ordinality as n (doi, position)
+  ),
+  written as (
+    insert into citeledger.document_references (
+      firm_id, document_id, position, cited_doi, source
+    )
+    select distinct on (p.doi_key) v_firm_id, p_document_id, p.position, p.doi, p_source
+    from printed as p
+    where p.doi_key is not null
+    order by p.doi_key, p.position
+    on conflict do nothing
+    returning id
+  )
+  select count(p.doi_key) into v_usable from printed as p;
+
+  return citeledger_private.reconcile_edges(
+      v_firm_id, array[p_document_id], '{}', p_source => p_source
+    )
+    || jsonb_build_object('unusable', cardinality(p_dois) - v_usable);
+end
+$$;
+
+comment on function citeledger.record_references(uuid, text[], text) is
+  'Replaces the reference list of the document p_document_id for the source p_source, and resolves '
+  'it. p_dois: the DOIs as printed, in their order; repeats of one DOI are one reference, at its '
+  'first place. Strings without a DOI and nulls are counted as unusable and not stored. Returns '
+  'the keys of resolve_references, for this list, and "unusable". Locks the firm''s graph until '
+  'the transaction ends. For citeledger_app. Errors: 22023 for a null list or a source that is no '
+  'label; P0002 when the document is not in the firm; 25000 above read committed.';
+
+revoke all on function citeledger.record_references(uuid, text[], text) from public;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_app;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_admin;
+
+reset role;
+
+-- gate/compute_and_record_gate
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger.compute_and_record_gate(
+  p_message_id uuid
+)
+returns citeledger.work_product_fiduciary_gate
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_gate citeledger.work_product_fiduciary_gate;
+begin
+  perform citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
+
+  if not exists (
+    select
+    from citeledger.messages as m
+    where m.firm_id = v_firm_id and m.id = p_message_id and m.role = 'assistant'
+  ) then
+    return null;
+  end if;
+
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform citeledger_private.withdraw_gates(v_firm_id, array[p_message_id], 'isolation', '25000');
+    return null;
+  end if;
+
+  -- Where an earlier attempt failed, the ledger may be behind its sources: it is caught up first.
+  if exists (
+    select
+    from citeledger.finalize_failure as f
+    where f.firm_id = v_firm_id and f.message_id = p_message_id
+  ) then
+    perform citeledger_private.assemble_turn(v_firm_id, p_message_id);
+  end if;
+
+  perform citeledger_private.record_gates(v_firm_id, array[p_message_id]);
+
+  select g.*
+  into v_gate
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = v_firm_id and g.message_id = p_message_id;
+  return v_gate;
+end
+$$;
+
+comment on function citeledger.compute_and_record_gate(uuid) is
+  'Computes the verdict of the turn p_message_id from its ledger entries, stores it, and returns '
+  'the row; an unchanged verdict is not written again. A citation that has no entry counts as '
+  'failed. A turn with logged failures is assembled first. An unrecognised status counts in no '
+  'tier, flags the turn, and is named in one warning. Null, and no row, for an unknown message and '
+  'for one that is not the assistant''s. Above read committed no verdict is recorded: null, logged '
+  'in finalize_failure (stage isolation). What it cannot see is a citation that the application '
+  'never recorded: record failed ones too, as verified = false, also for caselaw. Locks the '
+  'message until the transaction ends. For citeledger_app.';
+
+revoke all on function citeledger.compute_and_record_gate(uuid) from public;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_app;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_admin;
+
+reset role;
+
 -- ledger/entry_values
 
 set local role citeledger_owner;
@@ -2985,6 +3251,8 @@ comment on function citeledger_private.reconcile_edges(uuid, uuid[], text[], tex
 revoke all on function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)
   from public;
 
+drop function citeledger_private.edges_in_question(uuid, uuid[], uuid[]);
+
 reset role;
 
 -- graph/edge_doi
@@ -3143,7 +3411,7 @@ drop function citeledger.record_crossref_work(uuid, jsonb);
 
 reset role;
 
--- graph/record_references
+-- graph/record_references@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -3399,7 +3667,7 @@ drop function citeledger_private.seal_message();
 
 reset role;
 
--- gate/compute_and_record_gate
+-- gate/compute_and_record_gate@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
@@ -3774,7 +4042,7 @@ drop function citeledger_private.verify_lines(text, text[], text, text);
 
 reset role;
 
--- ops/describe_function
+-- ops/describe_function@v0.1.0
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;

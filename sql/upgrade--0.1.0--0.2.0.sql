@@ -165,19 +165,30 @@ begin
     where l.id is not null;
     return;
   end if;
+  -- Laterally, an index look-up for each, of a key or a document as of what is found: whatever the
+  -- tables held when the plan was made, it neither reads a firm's lists from end to end nor makes a
+  -- loop in a loop.
   return query
   with reference as materialized (
-    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
-    from citeledger.document_references as r
-    where r.firm_id = p_firm_id and r.document_id = any(p_document_ids)
+    select r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from (select distinct i.id from unnest(p_document_ids) as i (id)) as i
+    cross join lateral (
+      select f.document_id, f.doi_key, f.cited_doi, f.source, f.position
+      from citeledger.document_references as f
+      where f.firm_id = p_firm_id and f.document_id = i.id
+      offset 0
+    ) as r
     union all
-    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
-    from citeledger.document_references as r
-    where r.firm_id = p_firm_id
-      and r.doi_key = any(p_keys)
-      and r.document_id <> all(p_document_ids)
+    select r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from (select distinct k.doi_key from unnest(p_keys) as k (doi_key)) as k
+    cross join lateral (
+      select f.document_id, f.doi_key, f.cited_doi, f.source, f.position
+      from citeledger.document_references as f
+      where f.firm_id = p_firm_id and f.doi_key = k.doi_key
+      offset 0
+    ) as r
+    where r.document_id not in (select i.id from unnest(p_document_ids) as i (id))
   )
-  -- Laterally, an index look-up for each: no plan without statistics makes it a loop in a loop.
   select
     r.document_id, h.document_id, r.cited_doi, r.source, r.position,
     case
@@ -202,6 +213,60 @@ begin
 end
 $$;
 
+create or replace function citeledger_private.edges_in_question(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_holder_ids uuid[]
+)
+returns table (
+  citing_document_id uuid,
+  cited_document_id uuid,
+  cited_doi text,
+  source text
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_document_ids is null and p_holder_ids is null then
+    return query
+    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+    from citeledger.document_citations as e
+    where e.firm_id = (select p_firm_id);
+    return;
+  end if;
+  -- Laterally, an index look-up for each, and firm and arrays through sub-selects: what is known of
+  -- them would else make the plan look worth making anew.
+  return query
+  select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+  from (select distinct i.id from unnest((select p_document_ids)) as i (id)) as i
+  cross join lateral (
+    select c.citing_document_id, c.cited_document_id, c.cited_doi, c.source
+    from citeledger.document_citations as c
+    where c.firm_id = (select p_firm_id) and c.citing_document_id = i.id
+    offset 0
+  ) as e
+  union
+  select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+  from (select distinct i.id from unnest((select p_holder_ids)) as i (id)) as i
+  cross join lateral (
+    select c.citing_document_id, c.cited_document_id, c.cited_doi, c.source
+    from citeledger.document_citations as c
+    where c.firm_id = (select p_firm_id) and c.cited_document_id = i.id
+    offset 0
+  ) as e;
+end
+$$;
+
+comment on function citeledger_private.edges_in_question(uuid, uuid[], uuid[]) is
+  'The edges from the documents p_document_ids and those to p_holder_ids, each once; every edge of '
+  'the firm when both are null.';
+
+revoke all on function citeledger_private.edges_in_question(uuid, uuid[], uuid[]) from public;
+
 create or replace function citeledger_private.reconcile_edges(
   p_firm_id uuid,
   p_document_ids uuid[],
@@ -217,20 +282,24 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_all boolean := p_document_ids is null and p_keys is null;
-  v_holders uuid[];
+  -- Null with the keys: then all edges are in question.
+  v_holders uuid[] := case when p_keys is not null then '{}'::uuid[] end;
   v_report jsonb;
 begin
   -- Whose incoming edges are in question: whoever holds one of the keys, and the documents that may
   -- have held it until now. A list alone changes no incoming edge.
-  v_holders := case
-    when cardinality(p_keys) > 0 then
-      p_document_ids || array(
-        select d.id
-        from citeledger.documents as d
-        where d.firm_id = p_firm_id and d.doi_key = any(p_keys)
-      )
-  end;
+  if cardinality(p_keys) > 0 then
+    v_holders := (select p_document_ids) || array(
+      select d.id
+      from unnest((select p_keys)) as k (doi_key)
+      cross join lateral (
+        select h.id
+        from citeledger.documents as h
+        where h.firm_id = (select p_firm_id) and h.doi_key = k.doi_key
+        offset 0
+      ) as d
+    );
+  end if;
 
   -- Materialized all along: right after a load there are no statistics to plan a join by.
   with judged as materialized (
@@ -248,19 +317,8 @@ begin
     where j.fate = 'matched'
     order by j.citing_document_id, j.cited_document_id, j.source collate "C", j.list_position
   ),
-  -- The edges in question: all, or those of the documents and those to whoever holds a key.
   present as materialized (
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and v_all
-    union
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and e.citing_document_id = any(p_document_ids)
-    union
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and e.cited_document_id = any(v_holders)
+    select * from citeledger_private.edges_in_question(p_firm_id, p_document_ids, v_holders)
   ),
   -- Compared by a full join, which is never a loop in a loop, whatever the planner expects.
   compared as materialized (
@@ -285,11 +343,13 @@ begin
     where c.citing_document_id is not null
       and (c.cited_doi, c.source) is distinct from (c.present_doi, c.present_source)
   ),
+  -- By its key, not by the place it was seen at: above read committed a withdrawal or a deletion of
+  -- documents updates edges without the lock of the graph.
   removed as (
     delete from citeledger.document_citations as e
     using surplus as s
     where not p_dry_run
-      and e.firm_id = p_firm_id
+      and e.firm_id = (select p_firm_id)
       and e.citing_document_id = s.citing_document_id
       and e.cited_document_id = s.cited_document_id
     returning e.cited_document_id
@@ -1208,7 +1268,8 @@ begin
   -- its key and not by the place it was seen at: a matter that is deleted meanwhile moves it, and
   -- an update that waited for that must fail or be made, but not pass it by. Nobody else adds one
   -- to a turn that the caller holds; should a hidden one be there, the key raises, and the turn has
-  -- none.
+  -- none. The firm through a sub-select: of one that the statistics do not know a row is expected,
+  -- and then any index would do.
   with counted as materialized (
     select
       c.*,
@@ -1231,7 +1292,7 @@ begin
       confidence = c.confidence,
       computed_at = clock_timestamp()
     from counted as c
-    where g.firm_id = p_firm_id
+    where g.firm_id = (select p_firm_id)
       and g.message_id = c.message_id
       and (
         g.project_id, g.gate_status, g.pass_count, g.supported_count, g.fail_count,
@@ -1262,7 +1323,7 @@ begin
       else not exists (
         select
         from citeledger.work_product_fiduciary_gate as g
-        where g.firm_id = p_firm_id and g.message_id = c.message_id
+        where g.firm_id = (select p_firm_id) and g.message_id = c.message_id
         -- Or the verdicts of the whole firm might be read once rather than one by its key.
         offset 0
       )
@@ -1373,8 +1434,9 @@ begin
   end if;
 
   -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
-  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
-  -- replaced values are kept by the ledger's own trigger.
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The firm
+  -- through a sub-select: of one that the statistics do not know a row is expected, and then any
+  -- index would do. The replaced values are kept by the ledger's own trigger.
   select
     array_agg(e.id),
     array_agg(d.source_kind),
@@ -1387,15 +1449,16 @@ begin
   cross join lateral (
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    where e.firm_id = (select p_firm_id) and e.message_citation_id = d.message_citation_id
     union all
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    where e.firm_id = (select p_firm_id)
+      and e.message_caselaw_citation_id = d.message_caselaw_citation_id
     union all
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    where e.firm_id = (select p_firm_id) and e.message_tool_source_id = d.message_tool_source_id
     offset 0
   ) as e
   where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
@@ -1419,7 +1482,7 @@ begin
       (select v_providers),
       (select v_retrieved)
     ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
-    where e.firm_id = p_firm_id and e.id = d.id;
+    where e.firm_id = (select p_firm_id) and e.id = d.id;
   end if;
 
   return v_written;
@@ -1456,6 +1519,8 @@ parallel unsafe
 security invoker
 rows 1
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_unrecognized integer;
@@ -1630,35 +1695,37 @@ declare
   v_settled uuid[];
   v_unrecognized bigint;
 begin
-  -- The array through a sub-select, here and below: its length would else make each plan look worth
-  -- making anew. The caller holds the messages, so nobody else writes what was not there: no
-  -- conflict to look for in every unique key. What is counted is what was written, so nothing is
-  -- read again; and where every source has just got its entry, no citation is without one.
+  -- Array and firm through sub-selects, here and below: the length of the one would else make each
+  -- plan look worth making anew, and of another that the statistics do not know a row is expected,
+  -- so that any index would do. The caller holds the messages, so nobody else writes what was not
+  -- there: no conflict to look for in every unique key. What is counted is what was written, so
+  -- nothing is read again; and where every source has just got its entry, no citation is without
+  -- one.
   with turn as materialized (
     select m.id, m.chat_id, c.project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
       from citeledger.messages as m
-      where m.firm_id = p_firm_id
+      where m.firm_id = (select p_firm_id)
         and m.id = t.id
         and m.role = 'assistant'
         and not exists (
           select
           from citeledger.citation_ledger_entry as e
-          where e.firm_id = p_firm_id and e.message_id = t.id
+          where e.firm_id = (select p_firm_id) and e.message_id = t.id
         )
         and not exists (
           select
           from citeledger.finalize_failure as f
-          where f.firm_id = p_firm_id and f.message_id = t.id
+          where f.firm_id = (select p_firm_id) and f.message_id = t.id
         )
       offset 0
     ) as m
     cross join lateral (
       select c.project_id
       from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
+      where c.firm_id = (select p_firm_id) and c.id = m.chat_id
       offset 0
     ) as c
   ),
@@ -1739,7 +1806,7 @@ begin
       (
         select string_agg(distinct e.verification_status, ', ')
         from citeledger.citation_ledger_entry as e
-        where e.firm_id = p_firm_id
+        where e.firm_id = (select p_firm_id)
           and e.message_id = any(v_settled)
           and citeledger.verification_tier(e.verification_status) is null
       )
@@ -2026,7 +2093,7 @@ begin
     v_assembled := array(
       select distinct e.message_id
       from citeledger.citation_ledger_entry as e
-      where e.firm_id = v_firm.firm_id
+      where e.firm_id = (select v_firm.firm_id)
         and e.message_id = any((select v_firm.message_ids)::uuid[])
         and e.message_id <> all(v_followers)
     );
@@ -2269,9 +2336,11 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_verdicts integer;
 begin
+  -- The firm through a sub-select: of one that is younger than the statistics they would expect a
+  -- row, and all of its messages would be read.
   perform
   from citeledger.messages as m
-  where m.firm_id = v_firm_id and m.id = any(p_message_ids)
+  where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids)
   order by m.id
   for no key update;
 
@@ -2279,7 +2348,7 @@ begin
   perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
   update citeledger.messages as m
   set finalized_at = clock_timestamp()
-  where m.firm_id = v_firm_id
+  where m.firm_id = (select v_firm_id)
     and m.id = any(p_message_ids)
     and m.role = 'assistant'
     and m.finalized_at is null;
@@ -2290,7 +2359,7 @@ begin
     array(
       select m.id
       from citeledger.messages as m
-      where m.firm_id = v_firm_id and m.id = any(p_message_ids) and m.role = 'assistant'
+      where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids) and m.role = 'assistant'
       order by m.id
     )
   );
@@ -2299,7 +2368,7 @@ begin
     select count(*)::integer
     into v_verdicts
     from citeledger.work_product_fiduciary_gate as g
-    where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+    where g.firm_id = (select v_firm_id) and g.message_id = any(p_message_ids);
   exception
     when others then
       v_verdicts := 0;
@@ -3796,15 +3865,15 @@ begin
     perform citeledger_private.lock_graph(v_firm.firm_id);
     -- Under the lock, so that what was recorded before is seen, and what comes later will see these
     -- documents. What no list names gives no edge, and what just arrived has no list yet. Counted,
-    -- for that is a look-up by index of each, whatever the planner expects; the array through a
-    -- sub-select, for its length would else make the plan look worth making anew.
+    -- for that is a look-up by index of each, whatever the planner expects; firm and keys through
+    -- sub-selects, for what is known of them would else make the plan look worth making anew.
     v_awaited := array(
       select k.doi_key
       from unnest((select v_firm.keys)) as k (doi_key)
       where (
         select count(*)
         from citeledger.document_references as r
-        where r.firm_id = v_firm.firm_id and r.doi_key = k.doi_key
+        where r.firm_id = (select v_firm.firm_id) and r.doi_key = k.doi_key
       ) > 0
     );
     if cardinality(v_awaited) > 0 then
@@ -3961,6 +4030,296 @@ comment on function citeledger_private.entry_values(uuid, uuid[], uuid[]) is
   'that is unknown, or not the assistant''s, has none.';
 
 revoke all on function citeledger_private.entry_values(uuid, uuid[], uuid[]) from public;
+
+commit;
+
+-- gate/compute_and_record_gate
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger.compute_and_record_gate(
+  p_message_id uuid
+)
+returns citeledger.work_product_fiduciary_gate
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_gate citeledger.work_product_fiduciary_gate;
+begin
+  perform citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
+
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
+  if not exists (
+    select
+    from citeledger.messages as m
+    where m.firm_id = (select v_firm_id) and m.id = p_message_id and m.role = 'assistant'
+  ) then
+    return null;
+  end if;
+
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+    perform citeledger_private.withdraw_gates(v_firm_id, array[p_message_id], 'isolation', '25000');
+    return null;
+  end if;
+
+  -- Where an earlier attempt failed, the ledger may be behind its sources: it is caught up first.
+  if exists (
+    select
+    from citeledger.finalize_failure as f
+    where f.firm_id = (select v_firm_id) and f.message_id = p_message_id
+  ) then
+    perform citeledger_private.assemble_turn(v_firm_id, p_message_id);
+  end if;
+
+  perform citeledger_private.record_gates(v_firm_id, array[p_message_id]);
+
+  select g.*
+  into v_gate
+  from citeledger.work_product_fiduciary_gate as g
+  where g.firm_id = (select v_firm_id) and g.message_id = p_message_id;
+  return v_gate;
+end
+$$;
+
+comment on function citeledger.compute_and_record_gate(uuid) is
+  'Computes the verdict of the turn p_message_id from its ledger entries, stores it, and returns '
+  'the row; an unchanged verdict is not written again. A citation that has no entry counts as '
+  'failed. A turn with logged failures is assembled first. An unrecognised status counts in no '
+  'tier, flags the turn, and is named in one warning. Null, and no row, for an unknown message and '
+  'for one that is not the assistant''s. Above read committed no verdict is recorded: null, logged '
+  'in finalize_failure (stage isolation). What it cannot see is a citation that the application '
+  'never recorded: record failed ones too, as verified = false, also for caselaw. Locks the '
+  'message until the transaction ends. For citeledger_app.';
+
+revoke all on function citeledger.compute_and_record_gate(uuid) from public;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_app;
+grant execute on function citeledger.compute_and_record_gate(uuid) to citeledger_admin;
+
+commit;
+
+-- graph/record_references
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger.record_references(
+  p_document_id uuid,
+  p_dois text[],
+  p_source text default 'crossref'
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_firm_id uuid := citeledger.current_firm_id();
+  v_usable bigint;
+begin
+  if p_dois is null then
+    raise exception using
+      errcode = '22023',
+      message = 'p_dois is not a list of DOIs',
+      detail = 'p_dois is null.',
+      hint = 'Pass an empty list to say that the document cites nothing.';
+  end if;
+  if p_source is null or p_source collate "C" !~ '^[a-z][a-z0-9_]{0,31}$' then
+    raise exception using
+      errcode = '22023',
+      message = 'p_source is not a label',
+      detail = 'A label is a lower-case letter, then at most 31 lower-case letters, digits or _.',
+      hint = 'Pass for example crossref.';
+  end if;
+
+  perform citeledger_private.lock_graph(v_firm_id);
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
+  perform
+  from citeledger.documents as d
+  where d.firm_id = (select v_firm_id) and d.id = p_document_id
+  for key share;
+  if not found then
+    raise exception using
+      errcode = 'P0002',
+      message = 'document not found',
+      detail = 'No document of this id is in the firm of the context.',
+      hint = 'Check the id and the firm of the context.';
+  end if;
+
+  delete from citeledger.document_references as r
+  where r.firm_id = (select v_firm_id)
+    and r.document_id = p_document_id
+    and r.source = p_source;
+
+  with printed as materialized (
+    select n.doi, n.position, citeledger.normalize_doi(n.doi) as doi_key
+    from unnest(p_dois) with ordinality as n (doi, position)
+  ),
+  written as (
+    insert into citeledger.document_references (
+      firm_id, document_id, position, cited_doi, source
+    )
+    select distinct on (p.doi_key) v_firm_id, p_document_id, p.position, p.doi, p_source
+    from printed as p
+    where p.doi_key is not null
+    order by p.doi_key, p.position
+    on conflict do nothing
+    returning id
+  )
+  select count(p.doi_key) into v_usable from printed as p;
+
+  return citeledger_private.reconcile_edges(
+      v_firm_id, array[p_document_id], '{}', p_source => p_source
+    )
+    || jsonb_build_object('unusable', cardinality(p_dois) - v_usable);
+end
+$$;
+
+comment on function citeledger.record_references(uuid, text[], text) is
+  'Replaces the reference list of the document p_document_id for the source p_source, and resolves '
+  'it. p_dois: the DOIs as printed, in their order; repeats of one DOI are one reference, at its '
+  'first place. Strings without a DOI and nulls are counted as unusable and not stored. Returns '
+  'the keys of resolve_references, for this list, and "unusable". Locks the firm''s graph until '
+  'the transaction ends. For citeledger_app. Errors: 22023 for a null list or a source that is no '
+  'label; P0002 when the document is not in the firm; 25000 above read committed.';
+
+revoke all on function citeledger.record_references(uuid, text[], text) from public;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_app;
+grant execute on function citeledger.record_references(uuid, text[], text) to citeledger_admin;
+
+commit;
+
+-- ops/describe_function
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+create or replace function citeledger_private.describe_function(
+  p_function regprocedure
+)
+returns setof text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+-- What is compared must not depend on how the session has names quoted.
+set quote_all_identifiers = off
+as $$
+begin
+  return query
+  select line.line
+  from pg_proc as f
+  join pg_language as l on l.oid = f.prolang
+  cross join lateral (
+    values
+      (format('owner %s', pg_get_userbyid(f.proowner))),
+      (format('arguments %s', coalesce(nullif(pg_get_function_arguments(f.oid), ''), 'none'))),
+      (format('returns %s', pg_get_function_result(f.oid))),
+      (format('language %s', l.lanname)),
+      (case f.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end),
+      (case f.proparallel
+        when 's' then 'parallel safe'
+        when 'r' then 'parallel restricted'
+        else 'parallel unsafe'
+      end),
+      (case when f.prosecdef then 'security definer' else 'security invoker' end),
+      -- Less what ops/jit_off adds when all functions are there, and verifies.
+      (format(
+        'set %s',
+        coalesce(
+          nullif(array_to_string(array_remove(f.proconfig, 'jit=off'), '; '), ''), 'nothing'
+        )
+      )),
+      (case when f.proisstrict then 'strict' end)
+  ) as line (line)
+  where f.oid = p_function and line.line is not null
+  union all
+  -- Null is the built-in default, which lets PUBLIC execute.
+  select format(
+    'grant execute to %s',
+    case when g.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
+  )
+  from pg_proc as f
+  cross join lateral aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) as g
+  where f.oid = p_function and g.grantee <> f.proowner
+  union all
+  select 'uncommented'
+  where coalesce(obj_description(p_function, 'pg_proc'), '') !~ '[^[:space:]]';
+end
+$$;
+
+comment on function citeledger_private.describe_function(regprocedure) is
+  'What a function is, a line for each fact: owner, arguments, result, language, volatility, '
+  'parallel label, security, settings, who else than the owner may execute it, and whether it has '
+  'no comment. The same on every PostgreSQL version. Source: the system catalogs.';
+
+revoke all on function citeledger_private.describe_function(regprocedure) from public;
+
+commit;
+
+-- ops/jit_off
+
+begin;
+
+set local role citeledger_owner;
+set local search_path = pg_catalog, pg_temp;
+
+-- Whatever is called from outside, and so all that it calls, has its statements interpreted. A
+-- server that can compile plans goes by their estimate, and that of a plan that is kept is high: it
+-- counts on ten elements of each array, and on a firm of average size. To compile such a plan takes
+-- a hundred times as long as to run it, and is done anew each time.
+alter function citeledger.assemble_ledger_entries(uuid) set jit = off;
+alter function citeledger.check_integrity() set jit = off;
+alter function citeledger.cite(uuid, jsonb) set jit = off;
+alter function citeledger.cite_ledger_entry(uuid) set jit = off;
+alter function citeledger.cite_many(uuid, jsonb) set jit = off;
+alter function citeledger.compute_and_record_gate(uuid) set jit = off;
+alter function citeledger.corpus_delete(uuid[]) set jit = off;
+alter function citeledger.delete_firm(uuid) set jit = off;
+alter function citeledger.finalize_pending(integer) set jit = off;
+alter function citeledger.finalize_turn(uuid) set jit = off;
+alter function citeledger.finalize_turns(uuid[]) set jit = off;
+alter function citeledger.get_citations(uuid) set jit = off;
+alter function citeledger.graph_gc(boolean) set jit = off;
+alter function citeledger.graph_stage(text[], integer, boolean, jsonb, integer) set jit = off;
+alter function citeledger.ledger_trace(uuid, uuid) set jit = off;
+alter function citeledger.read_pages(uuid, uuid, integer) set jit = off;
+alter function citeledger.recheck_document(uuid) set jit = off;
+alter function citeledger.record_crossref_work(uuid, jsonb) set jit = off;
+alter function citeledger.record_references(uuid, text[], text) set jit = off;
+alter function citeledger.replace_document_pages(uuid, jsonb) set jit = off;
+alter function citeledger.resolve_references(boolean) set jit = off;
+alter function citeledger.resolve_span(jsonb) set jit = off;
+alter function citeledger.suggest_spans(uuid, jsonb, integer) set jit = off;
+alter function citeledger.walk_citations(uuid[], integer, text) set jit = off;
+alter function citeledger_private.before_ingest() set jit = off;
+alter function citeledger_private.citation_updated() set jit = off;
+alter function citeledger_private.documents_arrived() set jit = off;
+alter function citeledger_private.documents_changed() set jit = off;
+alter function citeledger_private.documents_left() set jit = off;
+alter function citeledger_private.finalize_inserted() set jit = off;
+alter function citeledger_private.finalize_updated() set jit = off;
+alter function citeledger_private.keep_deleted_values() set jit = off;
+alter function citeledger_private.keep_replaced_values() set jit = off;
+alter function citeledger_private.seal_message() set jit = off;
+alter function citeledger_private.source_deleted() set jit = off;
+alter function citeledger_private.source_inserted() set jit = off;
 
 commit;
 

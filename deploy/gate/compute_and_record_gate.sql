@@ -1,15 +1,13 @@
 -- Deploy citeledger:gate/compute_and_record_gate to pg
+-- requires: gate/compute_and_record_gate@v0.1.0
 -- requires: gate/record_gates
--- requires: gate/lock_turns
--- requires: gate/withdraw_gates
--- requires: ledger/assemble_turn
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.compute_and_record_gate(
+create or replace function citeledger.compute_and_record_gate(
   p_message_id uuid
 )
 returns citeledger.work_product_fiduciary_gate
@@ -25,10 +23,12 @@ declare
 begin
   perform citeledger_private.lock_turns(v_firm_id, array[p_message_id]);
 
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
   if not exists (
     select
     from citeledger.messages as m
-    where m.firm_id = v_firm_id and m.id = p_message_id and m.role = 'assistant'
+    where m.firm_id = (select v_firm_id) and m.id = p_message_id and m.role = 'assistant'
   ) then
     return null;
   end if;
@@ -42,7 +42,7 @@ begin
   if exists (
     select
     from citeledger.finalize_failure as f
-    where f.firm_id = v_firm_id and f.message_id = p_message_id
+    where f.firm_id = (select v_firm_id) and f.message_id = p_message_id
   ) then
     perform citeledger_private.assemble_turn(v_firm_id, p_message_id);
   end if;
@@ -52,7 +52,7 @@ begin
   select g.*
   into v_gate
   from citeledger.work_product_fiduciary_gate as g
-  where g.firm_id = v_firm_id and g.message_id = p_message_id;
+  where g.firm_id = (select v_firm_id) and g.message_id = p_message_id;
   return v_gate;
 end
 $$;

@@ -21,9 +21,11 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_verdicts integer;
 begin
+  -- The firm through a sub-select: of one that is younger than the statistics they would expect a
+  -- row, and all of its messages would be read.
   perform
   from citeledger.messages as m
-  where m.firm_id = v_firm_id and m.id = any(p_message_ids)
+  where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids)
   order by m.id
   for no key update;
 
@@ -31,7 +33,7 @@ begin
   perform set_config('citeledger.sealing', pg_trigger_depth()::text, true);
   update citeledger.messages as m
   set finalized_at = clock_timestamp()
-  where m.firm_id = v_firm_id
+  where m.firm_id = (select v_firm_id)
     and m.id = any(p_message_ids)
     and m.role = 'assistant'
     and m.finalized_at is null;
@@ -42,7 +44,7 @@ begin
     array(
       select m.id
       from citeledger.messages as m
-      where m.firm_id = v_firm_id and m.id = any(p_message_ids) and m.role = 'assistant'
+      where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids) and m.role = 'assistant'
       order by m.id
     )
   );
@@ -51,7 +53,7 @@ begin
     select count(*)::integer
     into v_verdicts
     from citeledger.work_product_fiduciary_gate as g
-    where g.firm_id = v_firm_id and g.message_id = any(p_message_ids);
+    where g.firm_id = (select v_firm_id) and g.message_id = any(p_message_ids);
   exception
     when others then
       v_verdicts := 0;

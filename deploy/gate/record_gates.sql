@@ -27,7 +27,8 @@ begin
   -- its key and not by the place it was seen at: a matter that is deleted meanwhile moves it, and
   -- an update that waited for that must fail or be made, but not pass it by. Nobody else adds one
   -- to a turn that the caller holds; should a hidden one be there, the key raises, and the turn has
-  -- none.
+  -- none. The firm through a sub-select: of one that the statistics do not know a row is expected,
+  -- and then any index would do.
   with counted as materialized (
     select
       c.*,
@@ -50,7 +51,7 @@ begin
       confidence = c.confidence,
       computed_at = clock_timestamp()
     from counted as c
-    where g.firm_id = p_firm_id
+    where g.firm_id = (select p_firm_id)
       and g.message_id = c.message_id
       and (
         g.project_id, g.gate_status, g.pass_count, g.supported_count, g.fail_count,
@@ -81,7 +82,7 @@ begin
       else not exists (
         select
         from citeledger.work_product_fiduciary_gate as g
-        where g.firm_id = p_firm_id and g.message_id = c.message_id
+        where g.firm_id = (select p_firm_id) and g.message_id = c.message_id
         -- Or the verdicts of the whole firm might be read once rather than one by its key.
         offset 0
       )

@@ -28,35 +28,37 @@ declare
   v_settled uuid[];
   v_unrecognized bigint;
 begin
-  -- The array through a sub-select, here and below: its length would else make each plan look worth
-  -- making anew. The caller holds the messages, so nobody else writes what was not there: no
-  -- conflict to look for in every unique key. What is counted is what was written, so nothing is
-  -- read again; and where every source has just got its entry, no citation is without one.
+  -- Array and firm through sub-selects, here and below: the length of the one would else make each
+  -- plan look worth making anew, and of another that the statistics do not know a row is expected,
+  -- so that any index would do. The caller holds the messages, so nobody else writes what was not
+  -- there: no conflict to look for in every unique key. What is counted is what was written, so
+  -- nothing is read again; and where every source has just got its entry, no citation is without
+  -- one.
   with turn as materialized (
     select m.id, m.chat_id, c.project_id
     from unnest((select p_message_ids)) as t (id)
     cross join lateral (
       select m.id, m.chat_id
       from citeledger.messages as m
-      where m.firm_id = p_firm_id
+      where m.firm_id = (select p_firm_id)
         and m.id = t.id
         and m.role = 'assistant'
         and not exists (
           select
           from citeledger.citation_ledger_entry as e
-          where e.firm_id = p_firm_id and e.message_id = t.id
+          where e.firm_id = (select p_firm_id) and e.message_id = t.id
         )
         and not exists (
           select
           from citeledger.finalize_failure as f
-          where f.firm_id = p_firm_id and f.message_id = t.id
+          where f.firm_id = (select p_firm_id) and f.message_id = t.id
         )
       offset 0
     ) as m
     cross join lateral (
       select c.project_id
       from citeledger.chats as c
-      where c.firm_id = p_firm_id and c.id = m.chat_id
+      where c.firm_id = (select p_firm_id) and c.id = m.chat_id
       offset 0
     ) as c
   ),
@@ -137,7 +139,7 @@ begin
       (
         select string_agg(distinct e.verification_status, ', ')
         from citeledger.citation_ledger_entry as e
-        where e.firm_id = p_firm_id
+        where e.firm_id = (select p_firm_id)
           and e.message_id = any(v_settled)
           and citeledger.verification_tier(e.verification_status) is null
       )

@@ -23,6 +23,8 @@ parallel unsafe
 security invoker
 rows 1
 set search_path = pg_catalog, pg_temp
+-- One plan for every firm: of a new one the statistics know nothing, and any index would do.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_unrecognized integer;

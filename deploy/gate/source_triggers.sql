@@ -80,7 +80,7 @@ begin
     v_assembled := array(
       select distinct e.message_id
       from citeledger.citation_ledger_entry as e
-      where e.firm_id = v_firm.firm_id
+      where e.firm_id = (select v_firm.firm_id)
         and e.message_id = any((select v_firm.message_ids)::uuid[])
         and e.message_id <> all(v_followers)
     );

@@ -31,15 +31,15 @@ begin
     perform citeledger_private.lock_graph(v_firm.firm_id);
     -- Under the lock, so that what was recorded before is seen, and what comes later will see these
     -- documents. What no list names gives no edge, and what just arrived has no list yet. Counted,
-    -- for that is a look-up by index of each, whatever the planner expects; the array through a
-    -- sub-select, for its length would else make the plan look worth making anew.
+    -- for that is a look-up by index of each, whatever the planner expects; firm and keys through
+    -- sub-selects, for what is known of them would else make the plan look worth making anew.
     v_awaited := array(
       select k.doi_key
       from unnest((select v_firm.keys)) as k (doi_key)
       where (
         select count(*)
         from citeledger.document_references as r
-        where r.firm_id = v_firm.firm_id and r.doi_key = k.doi_key
+        where r.firm_id = (select v_firm.firm_id) and r.doi_key = k.doi_key
       ) > 0
     );
     if cardinality(v_awaited) > 0 then

@@ -68,19 +68,30 @@ begin
     where l.id is not null;
     return;
   end if;
+  -- Laterally, an index look-up for each, of a key or a document as of what is found: whatever the
+  -- tables held when the plan was made, it neither reads a firm's lists from end to end nor makes a
+  -- loop in a loop.
   return query
   with reference as materialized (
-    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
-    from citeledger.document_references as r
-    where r.firm_id = p_firm_id and r.document_id = any(p_document_ids)
+    select r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from (select distinct i.id from unnest(p_document_ids) as i (id)) as i
+    cross join lateral (
+      select f.document_id, f.doi_key, f.cited_doi, f.source, f.position
+      from citeledger.document_references as f
+      where f.firm_id = p_firm_id and f.document_id = i.id
+      offset 0
+    ) as r
     union all
-    select r.id, r.document_id, r.doi_key, r.cited_doi, r.source, r.position
-    from citeledger.document_references as r
-    where r.firm_id = p_firm_id
-      and r.doi_key = any(p_keys)
-      and r.document_id <> all(p_document_ids)
+    select r.document_id, r.doi_key, r.cited_doi, r.source, r.position
+    from (select distinct k.doi_key from unnest(p_keys) as k (doi_key)) as k
+    cross join lateral (
+      select f.document_id, f.doi_key, f.cited_doi, f.source, f.position
+      from citeledger.document_references as f
+      where f.firm_id = p_firm_id and f.doi_key = k.doi_key
+      offset 0
+    ) as r
+    where r.document_id not in (select i.id from unnest(p_document_ids) as i (id))
   )
-  -- Laterally, an index look-up for each: no plan without statistics makes it a loop in a loop.
   select
     r.document_id, h.document_id, r.cited_doi, r.source, r.position,
     case
@@ -105,6 +116,60 @@ begin
 end
 $$;
 
+create or replace function citeledger_private.edges_in_question(
+  p_firm_id uuid,
+  p_document_ids uuid[],
+  p_holder_ids uuid[]
+)
+returns table (
+  citing_document_id uuid,
+  cited_document_id uuid,
+  cited_doi text,
+  source text
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_document_ids is null and p_holder_ids is null then
+    return query
+    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+    from citeledger.document_citations as e
+    where e.firm_id = (select p_firm_id);
+    return;
+  end if;
+  -- Laterally, an index look-up for each, and firm and arrays through sub-selects: what is known of
+  -- them would else make the plan look worth making anew.
+  return query
+  select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+  from (select distinct i.id from unnest((select p_document_ids)) as i (id)) as i
+  cross join lateral (
+    select c.citing_document_id, c.cited_document_id, c.cited_doi, c.source
+    from citeledger.document_citations as c
+    where c.firm_id = (select p_firm_id) and c.citing_document_id = i.id
+    offset 0
+  ) as e
+  union
+  select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
+  from (select distinct i.id from unnest((select p_holder_ids)) as i (id)) as i
+  cross join lateral (
+    select c.citing_document_id, c.cited_document_id, c.cited_doi, c.source
+    from citeledger.document_citations as c
+    where c.firm_id = (select p_firm_id) and c.cited_document_id = i.id
+    offset 0
+  ) as e;
+end
+$$;
+
+comment on function citeledger_private.edges_in_question(uuid, uuid[], uuid[]) is
+  'The edges from the documents p_document_ids and those to p_holder_ids, each once; every edge of '
+  'the firm when both are null.';
+
+revoke all on function citeledger_private.edges_in_question(uuid, uuid[], uuid[]) from public;
+
 create or replace function citeledger_private.reconcile_edges(
   p_firm_id uuid,
   p_document_ids uuid[],
@@ -120,20 +185,24 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_all boolean := p_document_ids is null and p_keys is null;
-  v_holders uuid[];
+  -- Null with the keys: then all edges are in question.
+  v_holders uuid[] := case when p_keys is not null then '{}'::uuid[] end;
   v_report jsonb;
 begin
   -- Whose incoming edges are in question: whoever holds one of the keys, and the documents that may
   -- have held it until now. A list alone changes no incoming edge.
-  v_holders := case
-    when cardinality(p_keys) > 0 then
-      p_document_ids || array(
-        select d.id
-        from citeledger.documents as d
-        where d.firm_id = p_firm_id and d.doi_key = any(p_keys)
-      )
-  end;
+  if cardinality(p_keys) > 0 then
+    v_holders := (select p_document_ids) || array(
+      select d.id
+      from unnest((select p_keys)) as k (doi_key)
+      cross join lateral (
+        select h.id
+        from citeledger.documents as h
+        where h.firm_id = (select p_firm_id) and h.doi_key = k.doi_key
+        offset 0
+      ) as d
+    );
+  end if;
 
   -- Materialized all along: right after a load there are no statistics to plan a join by.
   with judged as materialized (
@@ -151,19 +220,8 @@ begin
     where j.fate = 'matched'
     order by j.citing_document_id, j.cited_document_id, j.source collate "C", j.list_position
   ),
-  -- The edges in question: all, or those of the documents and those to whoever holds a key.
   present as materialized (
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and v_all
-    union
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and e.citing_document_id = any(p_document_ids)
-    union
-    select e.citing_document_id, e.cited_document_id, e.cited_doi, e.source
-    from citeledger.document_citations as e
-    where e.firm_id = p_firm_id and e.cited_document_id = any(v_holders)
+    select * from citeledger_private.edges_in_question(p_firm_id, p_document_ids, v_holders)
   ),
   -- Compared by a full join, which is never a loop in a loop, whatever the planner expects.
   compared as materialized (
@@ -188,11 +246,13 @@ begin
     where c.citing_document_id is not null
       and (c.cited_doi, c.source) is distinct from (c.present_doi, c.present_source)
   ),
+  -- By its key, not by the place it was seen at: above read committed a withdrawal or a deletion of
+  -- documents updates edges without the lock of the graph.
   removed as (
     delete from citeledger.document_citations as e
     using surplus as s
     where not p_dry_run
-      and e.firm_id = p_firm_id
+      and e.firm_id = (select p_firm_id)
       and e.citing_document_id = s.citing_document_id
       and e.cited_document_id = s.cited_document_id
     returning e.cited_document_id

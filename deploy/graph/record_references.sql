@@ -1,13 +1,13 @@
 -- Deploy citeledger:graph/record_references to pg
+-- requires: graph/record_references@v0.1.0
 -- requires: graph/reconcile_edges
--- requires: graph/lock_graph
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger.record_references(
+create or replace function citeledger.record_references(
   p_document_id uuid,
   p_dois text[],
   p_source text default 'crossref'
@@ -39,9 +39,11 @@ begin
   end if;
 
   perform citeledger_private.lock_graph(v_firm_id);
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
   perform
   from citeledger.documents as d
-  where d.firm_id = v_firm_id and d.id = p_document_id
+  where d.firm_id = (select v_firm_id) and d.id = p_document_id
   for key share;
   if not found then
     raise exception using
@@ -52,7 +54,9 @@ begin
   end if;
 
   delete from citeledger.document_references as r
-  where r.firm_id = v_firm_id and r.document_id = p_document_id and r.source = p_source;
+  where r.firm_id = (select v_firm_id)
+    and r.document_id = p_document_id
+    and r.source = p_source;
 
   with printed as materialized (
     select n.doi, n.position, citeledger.normalize_doi(n.doi) as doi_key

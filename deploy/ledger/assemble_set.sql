@@ -57,8 +57,9 @@ begin
   end if;
 
   -- What no longer mirrors its source. One indexed equality for each source, whatever the planner
-  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The
-  -- replaced values are kept by the ledger's own trigger.
+  -- believes of tables without statistics: "offset 0" keeps it from turning this around. The firm
+  -- through a sub-select: of one that the statistics do not know a row is expected, and then any
+  -- index would do. The replaced values are kept by the ledger's own trigger.
   select
     array_agg(e.id),
     array_agg(d.source_kind),
@@ -71,15 +72,16 @@ begin
   cross join lateral (
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_citation_id = d.message_citation_id
+    where e.firm_id = (select p_firm_id) and e.message_citation_id = d.message_citation_id
     union all
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_caselaw_citation_id = d.message_caselaw_citation_id
+    where e.firm_id = (select p_firm_id)
+      and e.message_caselaw_citation_id = d.message_caselaw_citation_id
     union all
     select e.*
     from citeledger.citation_ledger_entry as e
-    where e.firm_id = p_firm_id and e.message_tool_source_id = d.message_tool_source_id
+    where e.firm_id = (select p_firm_id) and e.message_tool_source_id = d.message_tool_source_id
     offset 0
   ) as e
   where (e.source_kind, e.verification_status, e.confidence, e.provider, e.retrieved_at)
@@ -103,7 +105,7 @@ begin
       (select v_providers),
       (select v_retrieved)
     ) as d (id, source_kind, verification_status, confidence, provider, retrieved_at)
-    where e.firm_id = p_firm_id and e.id = d.id;
+    where e.firm_id = (select p_firm_id) and e.id = d.id;
   end if;
 
   return v_written;

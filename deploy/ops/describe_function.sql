@@ -1,12 +1,12 @@
 -- Deploy citeledger:ops/describe_function to pg
--- requires: tenancy/schemas
+-- requires: ops/describe_function@v0.1.0
 
 begin;
 
 set local role citeledger_owner;
 set local search_path = pg_catalog, pg_temp;
 
-create function citeledger_private.describe_function(
+create or replace function citeledger_private.describe_function(
   p_function regprocedure
 )
 returns setof text
@@ -36,7 +36,13 @@ begin
         else 'parallel unsafe'
       end),
       (case when f.prosecdef then 'security definer' else 'security invoker' end),
-      (format('set %s', coalesce(array_to_string(f.proconfig, '; '), 'nothing'))),
+      -- Less what ops/jit_off adds when all functions are there, and verifies.
+      (format(
+        'set %s',
+        coalesce(
+          nullif(array_to_string(array_remove(f.proconfig, 'jit=off'), '; '), ''), 'nothing'
+        )
+      )),
       (case when f.proisstrict then 'strict' end)
   ) as line (line)
   where f.oid = p_function and line.line is not null

@@ -229,4 +229,6 @@ comment on function citeledger_private.reconcile_edges(uuid, uuid[], text[], tex
 revoke all on function citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)
   from public;
 
+drop function citeledger_private.edges_in_question(uuid, uuid[], uuid[]);
+
 commit;

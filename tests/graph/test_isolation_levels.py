@@ -125,3 +125,25 @@ def test_a_withdrawal_that_meets_a_newer_edge_is_to_run_again(
     ordinary.commit()
     above.start(WITHDRAWN, (leaving,))
     assert isinstance(above.error(), psycopg.errors.SerializationFailure)
+
+
+def test_an_edge_that_a_deletion_updates_meanwhile_goes_with_its_list(
+    su: psycopg.Connection[Any], opened: Opened, holders: tuple[UUID, UUID, UUID]
+) -> None:
+    """By its key: who leaves above read committed updates edges without the lock of the graph."""
+    citing, leaving, _ = holders
+    app = opened()
+    app.run(WITHDRAWN, (leaving,))
+    app.commit()
+    # So that whoever looks at the edge has something to update.
+    su.execute("update citeledger.document_citations set source = 'older'")
+    su.commit()
+    above = opened("postgres", isolation=psycopg.IsolationLevel.REPEATABLE_READ)
+    above.run("delete from citeledger.documents where id = %s", (leaving,))
+    ordinary = opened()
+    ordinary.start("select citeledger.record_references(%s, '{}')", (citing,))
+    ordinary.blocked()
+    above.commit()
+    ordinary.result()
+    ordinary.commit()
+    assert edges(su) == 0

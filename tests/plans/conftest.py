@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 TURNS = 500
 DOCUMENTS = 2_000
+# Of the firm that came after the statistics were taken.
+NEW_TURNS = 200
+NEW_DOCUMENTS = 400
 
 LEDGER = """
 insert into citeledger.projects (firm_id, matter_number, name)
@@ -71,6 +74,20 @@ from citeledger.projects as p where p.firm_id = %(firm)s;
 insert into citeledger.finalize_failure (firm_id, message_id, stage, sqlstate)
 select m.firm_id, m.id, 'stage_' || n, '57014'
 from citeledger.messages as m, generate_series(1, 4) as n where m.firm_id = %(firm)s
+"""
+ALONE = """
+do $$
+declare
+  v_table regclass;
+begin
+  for v_table in
+    select c.oid from pg_class as c
+    where c.relkind = 'r' and c.relnamespace = 'citeledger'::regnamespace
+  loop
+    execute format('alter table %s set (autovacuum_enabled = off)', v_table);
+  end loop;
+end
+$$
 """
 # So many messages and pages that a few of them are cheaper found by their key however the
 # statistics fall: of a thousand, the planner rightly reads a table whole that is just made compact.
@@ -136,22 +153,44 @@ class Loaded:
 
     connection: psycopg.Connection[Any]
     firm_id: UUID
+    new_firm_id: UUID
 
-    def one(self, query: str) -> Any:
+    def one(self, query: str, *, new: bool = False) -> Any:
         """Return the first value of a query about the firm, seen by the superuser."""
         self.connection.execute("reset role")
-        row = self.connection.execute(query, {"firm": self.firm_id}).fetchone()
+        firm_id = self.new_firm_id if new else self.firm_id
+        row = self.connection.execute(query, {"firm": firm_id}).fetchone()
         assert row is not None, query
         return row[0]
 
-    def plans_of(self, role: str, statement: str, *parameters: object) -> Plans:
-        """Return the plans of a statement that a role runs, and undo what it did."""
+    def plans_of(
+        self, role: str, statement: str, *parameters: object, new: bool = False, mode: str = ""
+    ) -> Plans:
+        """Return the plans of a statement that a role runs, and undo what it did.
+
+        In the context of the new firm, if asked for, and with another plan_cache_mode.
+        """
         with self.connection.transaction(force_rollback=True):
-            set_context(self.connection, self.firm_id)
+            if mode:
+                self.connection.execute(f"set local plan_cache_mode = {mode}")
+            set_context(self.connection, self.new_firm_id if new else self.firm_id)
             self.connection.execute(f"set local role {role}")
             with explaining(self.connection) as plans:
                 self.connection.execute(statement, parameters)
         return plans
+
+
+def _load(connection: psycopg.Connection[Any], firm: UUID, turns: int, documents: int) -> None:
+    """Load a firm: what is its own as rows; the ledger and the edges by the functions."""
+    values = {"firm": firm, "turns": turns, "documents": documents}
+    with connection.transaction():
+        set_context(connection, firm)
+        connection.execute("set local session_replication_role = replica")
+        for part in (*LEDGER.split(";\n"), REFERENCES, *CONCEPTS.split(";\n")):
+            connection.execute(part, values)
+        connection.execute("set local session_replication_role = origin")
+        connection.execute(FINALIZE, values)
+        connection.execute("select citeledger.resolve_references(false)")
 
 
 @pytest.fixture(scope="session")
@@ -159,26 +198,21 @@ def loaded(deployed: Database, copies: Copies) -> Iterator[Loaded]:
     """Give the loaded database."""
     name = copies.take()
     with deployed.server.connect(dbname=name, autocommit=True) as connection:
+        # What the statistics say must not depend on when autovacuum comes by.
+        connection.execute(ALONE)
         firms = [World.make(connection, title).firm_id for title in ("A", "B")]
         for firm in firms:
-            values = {"firm": firm, "turns": TURNS, "documents": DOCUMENTS}
-            with connection.transaction():
-                set_context(connection, firm)
-                # What follows is loaded as rows; the ledger and the edges by the functions.
-                connection.execute("set local session_replication_role = replica")
-                for part in (*LEDGER.split(";\n"), REFERENCES, *CONCEPTS.split(";\n")):
-                    connection.execute(part, values)
-                connection.execute("set local session_replication_role = origin")
-                connection.execute(FINALIZE, values)
-                connection.execute("select citeledger.resolve_references(false)")
+            _load(connection, firm, TURNS, DOCUMENTS)
         for part in OTHERS.split(";\n"):
             connection.execute(part, {"firm": firms[1]})
         for part in WALL.split(";\n"):
             connection.execute(part, {"firm": firms[0]})
         connection.execute(MORE)
         connection.execute("vacuum (analyze)")
+        new = World.make(connection, "C").firm_id
+        _load(connection, new, NEW_TURNS, NEW_DOCUMENTS)
         connection.execute("load 'auto_explain'")
         for setting, value in SETTINGS.items():
             connection.execute("select set_config(%s, %s, false)", (setting, value))
-        yield Loaded(connection, firms[0])
+        yield Loaded(connection, firms[0], new)
     copies.give_back(name)

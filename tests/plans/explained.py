@@ -33,6 +33,8 @@ class Plans:
     """The plans that were heard, each with its statement's text."""
 
     heard: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    compiled: list[str] = field(default_factory=list)
+    """The statements whose plans were compiled."""
 
     def hear(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         """Take in a notice, if it is a plan."""
@@ -40,10 +42,14 @@ class Plans:
         if found:
             explained = json.loads(text)
             self.heard.append((explained["Query Text"], explained["Plan"]))
+            if "JIT" in explained:
+                self.compiled.append(explained["Query Text"])
 
-    def nodes(self) -> Iterator[Mapping[str, Any]]:
-        """Go through the nodes of all plans that were executed."""
-        waiting = [plan for _, plan in self.heard]
+    def nodes(self, leaving: str | None = None) -> Iterator[Mapping[str, Any]]:
+        """Go through the executed nodes of all plans, but of statements that begin so."""
+        waiting = [
+            plan for text, plan in self.heard if leaving is None or not text.startswith(leaving)
+        ]
         while waiting:
             node = waiting.pop()
             if node["Actual Loops"] > 0:
@@ -63,6 +69,16 @@ class Plans:
             for node in self.nodes()
             if node["Node Type"] == "Seq Scan" and node.get("Schema") == "citeledger"
         }
+
+    def most_read(self, leaving: str | None = None) -> dict[str, int]:
+        """Return how many rows of each of the package's tables one node read, where it is most."""
+        most: dict[str, int] = {}
+        for node in self.nodes(leaving):
+            if node.get("Schema") == "citeledger" and "Relation Name" in node:
+                each = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                table = node["Relation Name"]
+                most[table] = max(most.get(table, 0), round(each * node["Actual Loops"]))
+        return most
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from support.world import set_context
 from .conftest import Loaded
 from .test_hot_statements import HOT
 
-# For a list of turns, or of references: planned for as many as there are, once for all of them.
-LISTS = {"finalize_turns", "record_references", "a document that arrives"}
+# For a list of turns: planned for as many as there are, once for all of them.
+LISTS = {"finalize_turns"}
 # After five calls PostgreSQL decides between the plans that it made and a generic one.
 CALLS = 8
 

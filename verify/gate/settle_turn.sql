@@ -13,7 +13,7 @@ select citeledger_private.verify_function(
   parallel unsafe
   returns TABLE(entries bigint, gate jsonb)
   security invoker
-  set search_path=pg_catalog, pg_temp
+  set search_path=pg_catalog, pg_temp; plan_cache_mode=force_generic_plan
   volatile
 $facts$);
 

@@ -19,6 +19,18 @@ select citeledger_private.verify_function(
 $facts$);
 
 select citeledger_private.verify_function(
+  'citeledger_private.edges_in_question(uuid, uuid[], uuid[])', $facts$
+  arguments p_firm_id uuid, p_document_ids uuid[], p_holder_ids uuid[]
+  language plpgsql
+  owner citeledger_owner
+  parallel safe
+  returns TABLE(citing_document_id uuid, cited_document_id uuid, cited_doi text, source text)
+  security invoker
+  set search_path=pg_catalog, pg_temp
+  stable
+$facts$);
+
+select citeledger_private.verify_function(
   'citeledger_private.reconcile_edges(uuid, uuid[], text[], text, boolean)', $facts$
   arguments p_firm_id uuid, p_document_ids uuid[], p_keys text[], p_source text DEFAULT NULL::text,
     p_dry_run boolean DEFAULT false

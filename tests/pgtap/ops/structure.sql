@@ -6,7 +6,7 @@
 
 begin;
 
-select plan(28);
+select plan(29);
 
 -- A superuser, a role exempt from row security, or an owner would pass tests that guard nothing.
 select is(
@@ -563,12 +563,13 @@ select is_empty(
 select is_empty(
   $$select p.oid::regprocedure, p.proconfig
     from pg_proc as p
+    cross join lateral array_remove(p.proconfig, 'jit=off') as c (config)
     where p.pronamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
-      and p.proconfig is distinct from array['search_path=pg_catalog, pg_temp']
-      and p.proconfig is distinct from array[
+      and c.config is distinct from array['search_path=pg_catalog, pg_temp']
+      and c.config is distinct from array[
         'search_path=pg_catalog, pg_temp', 'plan_cache_mode=force_generic_plan'
       ]
-      and p.proconfig is distinct from array[
+      and c.config is distinct from array[
         'search_path=pg_catalog, pg_temp', 'quote_all_identifiers=off'
       ]
       -- Its names were bound when it was made, and the planner may put it in place of a call.
@@ -591,11 +592,29 @@ select set_eq(
   array[
     'all_were_settled', 'cite', 'cite_ledger_entry', 'cite_many', 'clear_failures', 'count_entries',
     'documents_in_scope', 'entry_values', 'finalize_report', 'get_citations', 'graph_stage',
-    'holds_record', 'judged_references', 'ledger_trace', 'lock_turns', 'read_pages', 'recheck_document',
-    'recount', 'resolve_spans', 'suggest_spans', 'visible_documents',
-    'visible_matter_number', 'walk_citations'
+    'holds_record', 'judged_references', 'ledger_trace', 'lock_turns', 'read_pages',
+    'recheck_document', 'recount', 'resolve_spans', 'settle_turn', 'suggest_spans',
+    'visible_documents', 'visible_matter_number', 'walk_citations'
   ],
   'exactly these are planned once for every firm'
+);
+-- What is called from outside, or by a trigger, runs all the rest.
+select set_eq(
+  $$select p.oid::regprocedure::text
+    from pg_proc as p
+    join pg_language as l on l.oid = p.prolang
+    where p.pronamespace in ('citeledger'::regnamespace, 'citeledger_private'::regnamespace)
+      and (p.pronamespace = 'citeledger'::regnamespace or p.prorettype = 'trigger'::regtype)
+      and l.lanname = 'plpgsql'
+      and not coalesce('jit=off' = any(p.proconfig), false)$$,
+  array[
+    -- They read no table, or none whose plan could be dear: a catalog, or to insert one row.
+    'citeledger.create_firm(text)', 'citeledger.current_firm_id()', 'citeledger.current_user_id()',
+    'citeledger.deep_link(text,uuid,integer,integer)', 'citeledger.has_permission(text)',
+    'citeledger.metadata_only_violations()', 'citeledger.normalize_doi(text)',
+    'citeledger.require_permission(text)', 'citeledger.set_context(uuid,uuid,text[])'
+  ],
+  'no other function has its statements compiled'
 );
 -- Where pg_temp is not named it is searched first, and a temporary table hijacks the function.
 select is_empty(
@@ -758,6 +777,8 @@ select set_eq(
     'citeledger_private.queue_ingest(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.lock_graph(uuid) plpgsql volatile, parallel unsafe, security invoker',
     'citeledger_private.judged_references(uuid,uuid[],text[]) plpgsql stable, parallel safe, '
+      'security invoker',
+    'citeledger_private.edges_in_question(uuid,uuid[],uuid[]) plpgsql stable, parallel safe, '
       'security invoker',
     'citeledger.normalize_doi(text) plpgsql immutable, parallel safe, security definer',
     'citeledger.record_references(uuid,text[],text) plpgsql volatile, parallel unsafe, security '
