@@ -125,6 +125,14 @@ TAMPERINGS = {
         "alter function citeledger.finalize_turn(uuid) set search_path = pg_catalog",
         "gate/finalize_turn",
     ),
+    "a function whose statements may be compiled": (
+        "alter function citeledger.cite(uuid, jsonb) reset jit",
+        "ops/jit_off",
+    ),
+    "a function that the planner can no longer put in place": (
+        "alter function citeledger.verification_tier(text) set jit = off",
+        "ops/jit_off",
+    ),
     "a definer made invoker": (
         "alter function citeledger.finalize_turn(uuid) security invoker",
         "gate/finalize_turn",
