@@ -2336,8 +2336,8 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_verdicts integer;
 begin
-  -- The firm through a sub-select: of one that is younger than the statistics they would expect a
-  -- row, and all of its messages would be read.
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
   perform
   from citeledger.messages as m
   where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids)
@@ -4266,8 +4266,8 @@ $$;
 
 comment on function citeledger_private.describe_function(regprocedure) is
   'What a function is, a line for each fact: owner, arguments, result, language, volatility, '
-  'parallel label, security, settings, who else than the owner may execute it, and whether it has '
-  'no comment. The same on every PostgreSQL version. Source: the system catalogs.';
+  'parallel label, security, settings but jit = off, who else than the owner may execute it, and '
+  'whether it has no comment. The same on every PostgreSQL version. Source: the system catalogs.';
 
 revoke all on function citeledger_private.describe_function(regprocedure) from public;
 

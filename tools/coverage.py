@@ -32,7 +32,6 @@ TESTS = [
     "tests/concurrency/test_parents_that_go.py",
     "tests/faults",
     "tests/graph/test_isolation_levels.py",
-    "tests/graph/test_races.py",
     "tests/static",
 ]
 

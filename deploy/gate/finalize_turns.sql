@@ -21,8 +21,8 @@ declare
   v_firm_id uuid := citeledger.current_firm_id();
   v_verdicts integer;
 begin
-  -- The firm through a sub-select: of one that is younger than the statistics they would expect a
-  -- row, and all of its messages would be read.
+  -- The firm through a sub-select: of one that the statistics do not know a row is expected, and
+  -- then any index would do.
   perform
   from citeledger.messages as m
   where m.firm_id = (select v_firm_id) and m.id = any(p_message_ids)

@@ -63,8 +63,8 @@ $$;
 
 comment on function citeledger_private.describe_function(regprocedure) is
   'What a function is, a line for each fact: owner, arguments, result, language, volatility, '
-  'parallel label, security, settings, who else than the owner may execute it, and whether it has '
-  'no comment. The same on every PostgreSQL version. Source: the system catalogs.';
+  'parallel label, security, settings but jit = off, who else than the owner may execute it, and '
+  'whether it has no comment. The same on every PostgreSQL version. Source: the system catalogs.';
 
 revoke all on function citeledger_private.describe_function(regprocedure) from public;
 
